@@ -192,6 +192,7 @@ PLANS = {
             "rsync -a -e 'ssh -F lab.ssh' site/ ams:/srv/site/": f"{OTHER_TEST}tests/live/test_by_ssh.py",
             "ansible -i lab.yaml all -m ping": f"{OTHER_TEST}tests/live/test_by_ssh.py",
             "sftp -F lab.ssh ams": "asks for commands",
+            "minigts kill bra --power-cut --seed 7": f"{OTHER_TEST}tests/live/test_power_cuts.py",
             "minigts capture ams-bra | wireshark -k -i -": NOT_HERE,
         },
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 
@@ -114,6 +115,55 @@ def test_of_six_hosts_up_to_three_are_cut_off() -> None:
     text = "faults: {partition: {every: 1s, for: 1s}, length: 10min}"
     sizes = {len(fault.machines) for seed in range(5) for fault in drawn(six, seed, text)}
     assert sizes == {1, 2, 3}
+
+
+OF_DISKS = """
+faults:
+  power-cut: {every: 10s, for: 1s, of: [a, b]}
+  disk-error: {every: 10s, for: 1s, share: 1% to 5%, requests: writes}
+  disk-slow: {every: 10s, for: 1s, delay: 20ms to 50ms}
+  length: 2min
+  at_most: 3
+  apart: 0s
+"""
+
+
+def test_faults_of_disks_draw_their_amounts_and_what_is_lost(plan: Plan) -> None:
+    found = [fault for seed in range(1, 6) for fault in drawn(plan, seed, OF_DISKS)]
+    for kind, low, high in (("power-cut", 0, 0), ("disk-error", 1, 5), ("disk-slow", 20, 50)):
+        of_kind = [fault for fault in found if fault.kind == kind]
+        assert len(of_kind) > 10
+        assert all(low <= fault.amount <= high for fault in of_kind)
+        assert (len({fault.seed for fault in of_kind}) > 10) == (kind != "disk-slow")
+        assert {fault.requests for fault in of_kind} == {"writes" if kind == "disk-error" else "all"}
+    assert {fault.machines[0] for fault in found if fault.kind == "power-cut"} == {"a", "b"}
+
+
+def test_faults_of_disks_in_words(plan: Plan) -> None:
+    words = {fault.kind: fault.in_words for fault in drawn(plan, 1, OF_DISKS)}
+    assert re.fullmatch(r"power cut of [ab], seed \d+", words["power-cut"])
+    assert re.fullmatch(r"disk of [abc] fails [\d.]+ % of writes, seed \d+", words["disk-error"])
+    assert re.fullmatch(r"disk of [abc] [\d.]+ ms later", words["disk-slow"])
+
+
+def test_hosts_whose_power_may_be_cut_have_disks_that_can_lose_something(plan: Plan) -> None:
+    made = faults.plan_with_caches(plan, faults.parse(OF_DISKS, "faults.yaml", plan))
+    assert [host.disk for host in made.hosts] == ["cached", "cached", ""]
+    assert faults.plan_with_caches(plan, faults.parse(ALL, "faults.yaml", plan)) == plan
+
+
+def test_disks_of_real_time_have_no_faults() -> None:
+    real = parse(RING, "ring.yaml", time="real")
+    with pytest.raises(InputError, match="only disks of virtual time have it"):
+        faults.parse(OF_DISKS, "faults.yaml", real)
+
+
+def test_a_switch_has_no_disk_to_lose_from() -> None:
+    links = "links: [{ends: [a, s], rtt: 1ms}, {ends: [b, s], rtt: 1ms}]"
+    switched = parse(f"name: it\nhosts: {{a: , b: }}\nswitches: {{s: }}\n{links}\n", "it.yaml", time="virtual")
+    text = "faults: {power-cut: {every: 10s, for: 1s, of: [s]}, length: 1min}"
+    with pytest.raises(InputError, match="s is a switch, whose disk has nothing to lose"):
+        faults.parse(text, "faults.yaml", switched)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from minigts.explore.kinds import (
     OF_A_LINK,
     ClockRate,
     ClockSkew,
+    DiskError,
+    DiskSlow,
     Flap,
     KillProcess,
     Kind,
@@ -28,7 +30,7 @@ from minigts.topology.plan.plan import Plan
 from minigts.topology.plan.stored import HIGHEST_SEED
 
 MOST_FAULTS = 10_000
-SEEDED: tuple[Kind, ...] = ("preempt",)
+SEEDED: tuple[Kind, ...] = ("preempt", "power-cut", "disk-error")
 """Faults that draw something themselves."""
 _T = TypeVar("_T")
 
@@ -114,6 +116,7 @@ def _of_kind(kind: Kind, often: Often, faults: Faults, plan: Plan, seed: str, be
             process=_process(often) if isinstance(often, KillProcess) else None,
             seed=int(chance.random() * (HIGHEST_SEED + 1)) if kind in SEEDED else 0,
             longest_ms=often.wait if isinstance(often, Preempt) else 0.0,
+            requests=often.requests if isinstance(often, DiskError) else "all",
         )
         if at_s >= faults.over_s:
             return
@@ -134,6 +137,8 @@ def _what(kind: Kind, often: Often, plan: Plan, chance: random.Random) -> tuple[
         return (host,), "", round(chance.uniform(*often.amount) * _one((1, -1), chance), 6)
     if isinstance(often, Preempt):
         return (host,), "", round(chance.uniform(*often.amount), 4)
+    if isinstance(often, DiskError | DiskSlow):
+        return (host,), "", round(chance.uniform(*often.amount), 3)
     return (host,), "", 0.0
 
 

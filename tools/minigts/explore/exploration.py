@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -20,13 +20,14 @@ from minigts.experiments.run import RunProgress
 from minigts.explore import course, folder, host_files, on_worker
 from minigts.explore import faults as plans
 from minigts.explore import outcome as outcomes
+from minigts.explore.kinds import OF_DISKS
 from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program
 from minigts.explore.work import Exploration, SeedOfWork, whole_seed_of_work
 from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers import registry, supported
-from minigts.providers.base import Forks, Power, Prepares, Provider, Restarts
+from minigts.providers.base import DiskFaults, Forks, Power, Prepares, Provider, Restarts
 from minigts.results import gate
 from minigts.results.gate import Trusted
 from minigts.session import bring_up
@@ -77,14 +78,16 @@ def check_exploration(asked: ExplorationRequest, say: Progress) -> Trusted[Explo
     """The exploration, once all is checked that can be before a lab is started; parts of labs are built now. Raises
     InputError, EnvironmentLacks."""
     provider = registry.make(asked.provider, Path(), asked.plan.time)
+    faults = plans.parse(asked.faults, asked.faults_file, asked.plan) if asked.faults else None
+    if faults is not None:
+        _require_possible(faults, provider)
+        asked = replace(asked, plan=plans.plan_with_caches(asked.plan, faults))
     supported.require(asked.plan, provider.name, provider.supports)
     for option, wanted in (("--forks", asked.forks), ("--tails", asked.tails)):
         if wanted and not isinstance(provider, Forks):
             raise EnvironmentLacks(f"{option}: labs of uml in virtual time fork, and no others")
     if asked.tails and not (asked.faults and asked.test.is_pytest):
         raise InputError("--tails: tails begin at a fault of a seed, and go on with a test of pytest's: name --faults")
-    if asked.faults:
-        _require_possible(plans.parse(asked.faults, asked.faults_file, asked.plan), provider)
     bring_up.ready(bring_up.Request(asked.plan, asked.provider, _a_name(), asked.overlay))
     if isinstance(provider, Prepares):
         provider.prepare(say)
@@ -120,6 +123,8 @@ def _a_name() -> str:
 
 def _require_possible(faults: plans.Faults, provider: Provider) -> None:
     """Raise EnvironmentLacks for a kind of fault that the provider's hosts cannot have."""
+    if faults.kinds.keys() & {*OF_DISKS} and not isinstance(provider, DiskFaults):
+        raise EnvironmentLacks(f"disks of provider {provider.name} do not fail: leave {', '.join(OF_DISKS)} out")
     if not faults.kinds.keys() & {"kill", "pause"}:
         return
     if not (isinstance(provider, Power) and isinstance(provider, Restarts)):

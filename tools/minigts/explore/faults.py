@@ -19,10 +19,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from minigts.explore.kinds import (
     OF_A_LINK,
+    OF_DISKS,
     OF_FRAMES,
     ClockRate,
     ClockSkew,
     Corrupt,
+    DiskError,
+    DiskSlow,
     Duplicate,
     Flap,
     KillProcess,
@@ -34,6 +37,7 @@ from minigts.explore.kinds import (
     Preempt,
     ProcessFault,
     Reorder,
+    Requests,
     SlowLink,
     Span,
     span,
@@ -47,6 +51,7 @@ from minigts.language.source import Language
 from minigts.language.tree import read_tree
 from minigts.topology import link_rules
 from minigts.topology.outage import Outage
+from minigts.topology.plan.elements import CACHED
 from minigts.topology.plan.plan import Plan
 from minigts.topology.plan.stored import HIGHEST_SEED
 
@@ -83,15 +88,17 @@ class Fault(BaseModel):
     """The host, or the machines that a partition cuts off from all others."""
     link: str = ""
     amount: float = 0.0
-    """More delay each way in ms, a share in percent, the clock's step in seconds or its gain in percent."""
+    """More delay, each way or of a disk, in ms; a share or a clock's gain in percent; its step in seconds."""
     end: Annotated[str, Field(exclude_if=lambda end: not end)] = ""
     """Of a link that goes down, the only end that loses its carrier; empty: both do."""
     way: Annotated[Literal["", "out", "in"], Field(exclude_if=lambda way: not way)] = ""
     """Of a partition the only way that is cut: what its machines send, or what is sent to them; empty: both are."""
+    requests: Annotated[Requests, Field(exclude_if=lambda requests: requests == "all")] = "all"
+    """Of a disk with errors, which requests fail."""
     process: Annotated[ProcessFault | None, Field(exclude_if=lambda process: process is None)] = None
     """Of a fault of processes, which they are and how they begin again."""
     seed: Annotated[int, Field(ge=0, le=HIGHEST_SEED, exclude_if=lambda seed: not seed)] = 0
-    """Where programs of a host wait, and how long, is drawn by it."""
+    """Where programs of a host wait, and how long; what a disk loses, or which of its requests fail: drawn by it."""
     longest_ms: Annotated[float, Field(exclude_if=lambda longest: not longest)] = 0.0
     """How long they wait at most."""
 
@@ -124,7 +131,18 @@ class Fault(BaseModel):
             return f"programs of {host} wait at {digits(self.amount)} % of their calls"
         if self.process is not None:
             return f"{self.process.signal} for {self.process.program} on {host}"
+        if self.kind in OF_DISKS:
+            return self._of_a_disk
         return f"{self.kind} of {host}"
+
+    @property
+    def _of_a_disk(self) -> str:
+        (host,) = self.machines
+        if self.kind == "power-cut":
+            return f"power cut of {host}, seed {self.seed}"
+        if self.kind == "disk-slow":
+            return f"disk of {host} {digits(self.amount)} ms later"
+        return f"disk of {host} fails {digits(self.amount)} % of {self.requests}, seed {self.seed}"
 
     @property
     def _of_a_link(self) -> str:
@@ -152,6 +170,9 @@ class Faults(Strict):
     disk_full: OfAHost | None = Field(default=None, alias="disk-full")
     clock_rate: ClockRate | None = Field(default=None, alias="clock-rate")
     preempt: Preempt | None = None
+    power_cut: OfAHost | None = Field(default=None, alias="power-cut")
+    disk_error: DiskError | None = Field(default=None, alias="disk-error")
+    disk_slow: DiskSlow | None = Field(default=None, alias="disk-slow")
     length: Annotated[float, *quantity(DURATION_S)]
     """The time, from the test's begin, in which faults may be. The test may end earlier or later."""
     begin: Annotated[float, *quantity(MOMENT_S)] = 0.0
@@ -181,6 +202,9 @@ class Faults(Strict):
             "disk-full": self.disk_full,
             "clock-rate": self.clock_rate,
             "preempt": self.preempt,
+            "power-cut": self.power_cut,
+            "disk-error": self.disk_error,
+            "disk-slow": self.disk_slow,
         }
         return {kind: each for kind, each in named.items() if each is not None}
 
@@ -218,7 +242,18 @@ def _wrong(faults: Faults, plan: Plan) -> Iterator[Finding]:
             yield ("faults", kind), "one machine cannot be cut off from others"
         if kind in OF_A_LINK and not links:
             yield ("faults", kind), "the lab has no links"
+    yield from _wrong_disks(faults, plan)
     yield from _wrong_amounts(faults, plan)
+
+
+def _wrong_disks(faults: Faults, plan: Plan) -> Iterator[Finding]:
+    switches = [switch.name for switch in plan.switches]
+    for kind in (kind for kind in OF_DISKS if kind in faults.kinds):
+        if plan.time != "virtual":
+            yield ("faults", kind), "only disks of virtual time have it, and this lab runs in real time"
+        for number, name in enumerate(faults.kinds[kind].of):
+            if name in switches:
+                yield ("faults", kind, "of", number), f"{name} is a switch, whose disk has nothing to lose: name hosts"
 
 
 def _wrong_amounts(faults: Faults, plan: Plan) -> Iterator[Finding]:
@@ -254,3 +289,12 @@ def faults_line(faults: Sequence[Fault]) -> str:
 def json_schema_text() -> str:
     """The JSON Schema of such a file, for editors."""
     return validation.schema_text(validation.json_schema(FaultsFile))
+
+
+def plan_with_caches(plan: Plan, faults: Faults) -> Plan:
+    """The plan, in which hosts whose power may be cut have disks that can lose something then."""
+    if faults.power_cut is None:
+        return plan
+    cut = faults.power_cut.of or [host.name for host in plan.hosts]
+    hosts = (host.model_copy(update={"disk": CACHED}) if host.name in cut else host for host in plan.hosts)
+    return plan.model_copy(update={"hosts": tuple(hosts)})

@@ -32,8 +32,13 @@ Kind = Literal[
     "disk-full",
     "clock-rate",
     "preempt",
+    "power-cut",
+    "disk-error",
+    "disk-slow",
 ]
-OF_A_HOST: tuple[Kind, ...] = ("kill", "kill-process", "pause", "clock-skew", "disk-full", "clock-rate")
+OF_DISKS: tuple[Kind, ...] = ("power-cut", "disk-error", "disk-slow")
+"""What only disks of virtual time have."""
+OF_A_HOST: tuple[Kind, ...] = ("kill", "kill-process", "pause", "clock-skew", "disk-full", "clock-rate", *OF_DISKS)
 """Of which a host has one at a time."""
 OF_FRAMES: dict[Kind, str] = {
     "loss": "loss_percent",
@@ -44,6 +49,7 @@ OF_FRAMES: dict[Kind, str] = {
 """What becomes of a share of a link's frames, and the field of a link's settings that has the share."""
 OF_A_LINK: tuple[Kind, ...] = ("slow-link", *OF_FRAMES, "flap")
 Span: TypeAlias = tuple[float, float]
+Requests = Literal["all", "reads", "writes"]
 Signal = Literal["KILL", "TERM", "INT", "HUP", "QUIT", "ABRT", "SEGV", "STOP"]
 PROGRAM = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,14}$"
 """A program's name as the kernel keeps it, which cuts it after 15 characters."""
@@ -90,7 +96,7 @@ class Partition(Often):
 
 
 class OfAHost(Often):
-    """A fault of a host that has no amount: kill, pause, disk-full."""
+    """A fault of a host that has no amount: kill, pause, disk-full, power-cut."""
 
 
 class ProcessFault(Strict):
@@ -203,3 +209,27 @@ class Preempt(Often):
     @property
     def amount(self) -> Span:
         return self.calls
+
+
+class DiskError(Often):
+    """A host's disk that fails to read or write a share of what files have."""
+
+    share: Annotated[Span, *span(SHARE_PERCENT)] = (1.0, 20.0)
+    """The share of requests that fail."""
+    requests: Requests = "all"
+    """Which requests fail."""
+
+    @property
+    def amount(self) -> Span:
+        return self.share
+
+
+class DiskSlow(Often):
+    """A host's disk that answers each request later."""
+
+    delay: Annotated[Span, *span(TIME_MS)] = (10.0, 1000.0)
+    """How much later."""
+
+    @property
+    def amount(self) -> Span:
+        return self.delay

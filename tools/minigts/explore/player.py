@@ -19,6 +19,7 @@ from minigts.explore.kinds import OF_FRAMES, Kind
 from minigts.lab import Lab, changes
 from minigts.lab.rundir import is_locked
 from minigts.machine.progress import Progress
+from minigts.providers.base import DiskFaults
 from minigts.topology.outage import SILENT, Outage
 from minigts.topology.plan import link_names
 from minigts.topology.plan.elements import Link
@@ -208,6 +209,9 @@ class Player:
             "disk-full": (lambda: self._run(host, FILL, FULL), lambda: self._run(host, EMPTY, FULL)),
             "clock-rate": (lambda: self._rate(host, fault.amount), lambda: self._rate(host, 0.0)),
             "preempt": (lambda: self._preempt(host, fault), lambda: self._run(host, PREEMPT, "0 0 1")),
+            "power-cut": (lambda: labs.kill(lab, host, fault.seed), lambda: start_again(lab, host)),
+            "disk-error": (lambda: self._fail(host, fault, fault.amount), lambda: self._fail(host, fault, 0.0)),
+            "disk-slow": (lambda: self._disk.delay_disk(host, fault.amount), lambda: self._disk.delay_disk(host, 0.0)),
         }
         if (field := OF_FRAMES.get(fault.kind)) is not None:
             return lambda: self._set(fault, field, fault.amount), lambda: self._set(fault, field, None)
@@ -264,6 +268,15 @@ class Player:
             self._run(host, CONTINUE, fault.process.program)
         if fault.process.restart is not None:
             self._run(host, START, fault.process.restart)
+
+    @property
+    def _disk(self) -> DiskFaults:
+        assert isinstance(self._lab.provider, DiskFaults), "plans with faults of disks are for labs that have them"
+        return self._lab.provider
+
+    def _fail(self, host: str, fault: Fault, percent: float) -> None:
+        reads, writes = (percent if fault.requests in ("all", which) else 0.0 for which in ("reads", "writes"))
+        self._disk.fail_disk(host, reads, writes, fault.seed)
 
     def _step(self, host: str, by_s: float) -> None:
         self._run(host, STEP, str(round(by_s * NS_PER_S)))

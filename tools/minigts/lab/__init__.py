@@ -27,7 +27,7 @@ from minigts.lab.current import link_carrier, plan_now
 from minigts.lab.forks import fork, next_fork
 from minigts.lab.keep import disk_bytes, keep, running
 from minigts.lab.lab import Lab
-from minigts.lab.lifecycle import bring_up, down, future_lab, kill, pause, require_parts, restart, resume, up
+from minigts.lab.lifecycle import bring_up, down, flush, future_lab, kill, pause, require_parts, restart, resume, up
 from minigts.lab.link_states import (
     changed_links,
     cut_links,
@@ -66,6 +66,7 @@ __all__ = [
     "down",
     "draw_next",
     "exclusive",
+    "flush",
     "fork",
     "future_lab",
     "heal",

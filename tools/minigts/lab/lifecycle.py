@@ -21,11 +21,12 @@ from minigts.lab.rundir import MARKER, checked_name, exclusive, lab_named, requi
 from minigts.machine import beneath
 from minigts.machine.progress import Progress
 from minigts.providers import registry, supported
-from minigts.providers.base import OwnProcesses, Power, Provider, Restarts, Share
-from minigts.topology.plan.elements import Host, Switch
+from minigts.providers.base import DiskFaults, OwnProcesses, Power, Provider, Restarts, Share
+from minigts.topology.plan.elements import CACHED, Host, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import addresses
 
+FLUSH_S = 120.0
 MOST_KEPT = 1000
 """How many logs and records of a failed start are kept. A large lab has some hundreds."""
 LONGEST_PATH_BYTES = 200
@@ -138,18 +139,40 @@ def restart(lab: Lab, name: str) -> None:
             provisioning.run_commands(lab, machine)
 
 
-def kill(lab: Lab, name: str) -> None:
+def kill(lab: Lab, name: str, lost: int | None = None) -> None:
     """Cut a host's or switch's power: its disk is written out, it ends at once, and stays off until `restart`. Its
-    links carry nothing meanwhile.
+    links carry nothing meanwhile. With `lost`, a seed, its disk is not written out, and has of what was not flushed
+    what the seed draws.
 
-    Raises EnvironmentLacks when the provider cannot leave one host off.
+    Raises EnvironmentLacks when the provider cannot leave one host off, InputError for a host without a disk that loses
+    anything.
     """
-    if not isinstance(lab.provider, Power):
-        raise EnvironmentLacks(f"provider {lab.provider.name} cannot leave one host off")
+    provider = lab.provider
+    if not isinstance(provider, Power):
+        raise EnvironmentLacks(f"provider {provider.name} cannot leave one host off")
+    if lost is not None and not (isinstance(provider, DiskFaults) and _has_cache(lab, name)):
+        raise InputError(f"{name} has no disk that a power cut lets lose anything: give it `disk: {CACHED}`")
     with exclusive(lab.rundir):
         record = lab.read_record()
+        if lost is not None and isinstance(provider, DiskFaults):
+            record.require_on([name])
+            provider.cut_power(name, lost)
         lab.write(record.model_copy(update={"off": record.off | {name}}), record)
-        lab.provider.kill(name)
+        if lost is None:
+            provider.kill(name)
+
+
+def flush(lab: Lab) -> None:
+    """Have hosts whose disk has a cache flush what they have, so that a power cut loses nothing of the lab's own."""
+    if not any(host.disk == CACHED for host in lab.plan.hosts):
+        return
+    cached = [each for each in lab.machines_on(lab.read_record()) if isinstance(each, Host) and each.disk == CACHED]
+    lab.work_on(cached, lambda host: lab.provider.run(host.name, ["sync"], timeout_s=FLUSH_S))
+
+
+def _has_cache(lab: Lab, name: str) -> bool:
+    machine = lab.plan.machine(name)
+    return isinstance(machine, Host) and machine.disk == CACHED
 
 
 def pause(lab: Lab, name: str) -> None:

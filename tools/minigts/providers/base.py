@@ -139,6 +139,26 @@ class Power(Protocol):
 
 
 @runtime_checkable
+class DiskFaults(Protocol):
+    """A provider whose hosts' disks can be late, fail, and lose what was not flushed, as a seed draws.
+
+    Its methods raise HostFailed for a host that does not answer, or whose kernel has no such disk.
+    """
+
+    def cut_power(self, host: str, seed: int) -> None:
+        """End a host whose disk has a cache as a power cut does; return when it has ended."""
+        ...
+
+    def delay_disk(self, host: str, more_ms: float) -> None:
+        """Have each request to the host's disk answered so much later; 0: as it was."""
+        ...
+
+    def fail_disk(self, host: str, reads_percent: float, writes_percent: float, seed: int) -> None:
+        """Have these shares of the requests for files' contents fail; two zeros: none does."""
+        ...
+
+
+@runtime_checkable
 class HearsOfComputing(Protocol):
     """A provider whose labs' time stands still while a program computes, until that program has computed for so long
     without a system call that the lab's time passes with it."""

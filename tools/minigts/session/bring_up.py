@@ -197,6 +197,7 @@ def _completed(
             if strict:
                 raise
             silences = error.silences
+    labs.flush(lab)
     return Brought(lab, certificate, remark, silences, tuple(labs.storms(lab)))
 
 

@@ -11,6 +11,7 @@ from minigts.language.spec import Spec
 from minigts.language.tree import Data
 from minigts.topology.facts.hosts.containers import Compose, Containers
 from minigts.topology.facts.hosts.cpus import Cpus
+from minigts.topology.facts.hosts.disk import Disk
 from minigts.topology.facts.hosts.ecn import Ecn
 from minigts.topology.facts.hosts.gateway import Gateway
 from minigts.topology.facts.hosts.kernel import Kernel
@@ -34,6 +35,7 @@ class HostSpec(Spec):
     location: Location = None
     cpus: Cpus = None
     memory: Memory = None
+    disk: Disk = None
     kernel: Kernel = None
     processor: Processor = None
     gateway: Gateway = None

@@ -31,6 +31,7 @@ from minigts.providers.uml import conditions, doctor, facts, memory
 from minigts.providers.uml.build import (
     export,
     image,
+    journals,
     kernel_build,
     layers,
     package_images,
@@ -43,7 +44,7 @@ from minigts.providers.uml.run import booting, command_line, confinement, consol
 from minigts.providers.uml.run.command_line import ONE_PROCESSOR, GuestKernel, KernelPort
 from minigts.providers.uml.run.console import MOST_BYTES
 from minigts.providers.uml.run.supervisor import Launch
-from minigts.topology.plan.elements import Machine
+from minigts.topology.plan.elements import CACHED, Machine
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes.addresses import GATEWAY_MAC
 
@@ -174,7 +175,7 @@ class UmlProvider(AgentProvider):
         programs = kept_programs or ""
         if kept_programs is None and self._carried is not None:
             programs = program_images.layer(*self._carried, ready, progress)
-        return launch_of(plan, ready, boot, layered, programs)
+        return _with_journals(launch_of(plan, ready, boot, layered, programs), plan, progress)
 
     def _tell_what_is_built_in(self, plan: Plan, names: Sequence[str], full: FullKernel | None) -> None:
         """Copy the list of built-in modules to hosts, so that `modprobe` of one succeeds. Kernels with hostfs get the
@@ -274,7 +275,7 @@ class UmlProvider(AgentProvider):
     def alter(self, plan: Plan, progress: Progress) -> frozenset[str]:
         self.require_room_for(plan)
         before = Launch.read(self.rundir / lab_processes.LAUNCH)
-        after = altered_launch(before, plan)
+        after = _with_journals(altered_launch(before, plan), plan, progress)
         known = {machine.name: machine for machine in before.machines}
         new = [machine.name for machine in after.machines if machine.name not in known]
         again = [each.name for each in after.machines if each.name in known and each.ports != known[each.name].ports]
@@ -317,6 +318,9 @@ class UmlProvider(AgentProvider):
 
     def kill(self, host: str) -> None:
         self._write_disk(host)
+        self._end(host)
+
+    def _end(self, host: str) -> None:
         lab_processes.remove(command_line.pause_file(self.rundir, host))
         command_line.restart_file(self.rundir, host).unlink(missing_ok=True)
         command_line.end(self.rundir, host)
@@ -471,6 +475,11 @@ def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, 
     )
     arguments = tuple(os.environ.get(ARGUMENTS, "").split())
     return Launch(boot, ready.root, machines, _links(plan), programs=programs, arguments=arguments)
+
+
+def _with_journals(launch: Launch, plan: Plan, progress: Progress) -> Launch:
+    """The launch in which hosts whose disk has a cache have a file system with a journal."""
+    return journals.equip(launch, {host.name for host in plan.hosts if host.disk == CACHED}, progress)
 
 
 class _OwnKernel(TypedDict, total=False):

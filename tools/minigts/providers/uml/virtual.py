@@ -14,7 +14,7 @@ from typing import Any
 from minigts import paths
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
-from minigts.errors import EnvironmentLacks, HostFailed
+from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed
 from minigts.language.interface_names import port_name
 from minigts.machine.parallel import NoTurn, Together, Turn, together, turn_of_this_thread
 from minigts.machine.progress import Progress
@@ -38,6 +38,8 @@ COMPUTES = re.compile(rb"time-travel: ([!-~]{1,40}\[\d{1,10}\]) computes at ")
 """A kernel's message about a program that has used ten seconds of processor time without a system call
 (provision/kernel/patches/0006-spinning-programs-give-way.patch)."""
 
+ORDER_DISK = 'echo "$2" >"/sys/module/ubd/parameters/$1"'
+ORDER_TIMEOUT_S = 20.0
 BOOT_LOOK_S, LONGEST_BOOT_S = 0.05, 120.0
 """By how much the lab's time passes between two looks at whether a restarted host is up, and the longest boot."""
 
@@ -48,7 +50,7 @@ class VirtualUmlProvider(UmlProvider):
     about = "one User-Mode Linux kernel a host, all on a clock of the lab's own"
     supports = Supports(
         (UmlProvider.supports.features - {"a share of a processor", "a way out"})
-        | {"a modelled processor", "accurate ECN"},
+        | {"a modelled processor", "accurate ECN", "a disk with a cache"},
         UmlProvider.supports.why_not,
     )
 
@@ -164,6 +166,26 @@ class VirtualUmlProvider(UmlProvider):
             if command_line.pause_file(self.rundir, name).exists():
                 command_line.mark(command_line.pause_file(into, name))
         booting.wait_for_fork(other, sorted(running))
+
+    def cut_power(self, host: str, seed: int) -> None:
+        self._order_disk(host, "power_cut", str(seed))
+        self._end(host)
+
+    def delay_disk(self, host: str, more_ms: float) -> None:
+        own_us = next(command_line.WRITE_US if each.first_disk else 0 for each in self._kernels() if each.name == host)
+        more_us = round(more_ms * 1000)
+        self._order_disk(host, "late_us", f"{more_us},{own_us + more_us}")
+
+    def fail_disk(self, host: str, reads_percent: float, writes_percent: float, seed: int) -> None:
+        reads, writes = (round(share * 10_000) for share in (reads_percent, writes_percent))
+        self._order_disk(host, "errors", f"{reads},{writes},{seed}")
+
+    def _order_disk(self, host: str, what: str, order: str) -> None:
+        """Give the kernel of a host an order for its disk (provision/kernel/patches/0030-a-disk-fails.patch)."""
+        try:
+            self.run(host, ["sh", "-euc", ORDER_DISK, "sh", what, order], timeout_s=ORDER_TIMEOUT_S)
+        except CommandFailed as error:
+            raise HostFailed(f"the kernel of {host} refuses an order for its disk, {what}={order}: {error}") from error
 
     def _turn(self) -> int | None:
         return lent_turn.number()

@@ -53,6 +53,8 @@ from minigts.topology.routing_engines import DEFAULT_ENGINE, EngineName
 from minigts.topology.software import Software
 from minigts.topology.sysctls import MOST_SETTINGS, Sysctl
 
+CACHED: Literal["cached"] = "cached"
+"""The kind of disk that loses what was not flushed when its power is cut."""
 MOST_ROUTES = 1000
 """The most routes that a file may give a host."""
 
@@ -206,6 +208,11 @@ class Processor(Frozen):
 
 class Host(Machine):
     role: Annotated[Literal["host"], PARTS] = "host"
+    disk: Annotated[
+        Literal["", "cached"], Field(exclude_if=lambda disk: not disk), Fact(stays="a host gets its disk as it boots")
+    ] = ""
+    """Cached: in virtual time only, it loses what was not flushed when its power is cut. Empty, which is not stored:
+    what is written is there for good."""
     processor: Annotated[
         Processor | None, Fact(stays="the lab's clock gets a host's modelled processor as it comes up")
     ] = None

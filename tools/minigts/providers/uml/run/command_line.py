@@ -32,6 +32,9 @@ VIRTIO_NETWORK, VIRTIO_CONSOLE = 1, 3
 WITHOUT_SENT_INTERRUPTS = ("virtio_net.napi_tx=0",)
 """Switches off the interrupt after a frame was sent, since the clock takes a frame at the moment it is sent."""
 ONE_PROCESSOR = "a uml kernel has one processor"
+CACHE_MB, WRITE_US = 16, 1000
+"""The size of a disk's cache, and how long a write and a flush take with one, in µs of the lab's time
+(provision/kernel/patches/0030-a-disk-fails.patch). The kernel has to know of its virtual time before it takes them."""
 RETURNED = "returned"
 LENT_MODULES = "modules"
 """The directory with modprobe's files, in the kernel's directory and in the one that a guest may mount."""
@@ -91,6 +94,9 @@ class GuestKernel:
     """The name of that kernel when the host was first started."""
     shadow_mb: int = 0
     """The private memory that this kernel maps for its own records, beside what any may have."""
+    first_disk: str = ""
+    """The path of what its disk is when the host first starts, for a disk with a cache; empty for one without, which
+    begins with nothing that differs from its file system."""
 
     @property
     def console(self) -> str:
@@ -152,6 +158,7 @@ def command_line(
     """
     image = descriptor_path(inherited.base, base)
     off = MODULE_BENCHMARKS if hostfs else (*MODULE_BENCHMARKS, HOSTFS)
+    cache = (f"ubd.write_cache={CACHE_MB}", f"ubd.late_us=0,{WRITE_US}") if machine.first_disk else ()
     return [
         "./linux",
         f"mem={machine.memory_mb}M",
@@ -169,6 +176,7 @@ def command_line(
         f"hostfs={descriptor_path(inherited.shared)}",
         f"initcall_blacklist={','.join(off)}",
         *attachments,
+        *cache,
     ]
 
 

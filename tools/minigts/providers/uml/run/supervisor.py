@@ -59,6 +59,7 @@ UNLIMITED_WINDOW = 1 << 40
 has read, since a frame of its own could land within one of the host's."""
 GROUPS_S = 5.0
 """How long control groups are waited for that are still busy with a process which has ended."""
+COPY_S = 60.0
 SOCKET_BUFFER_BYTES = 4 << 20
 BUFFER_OPTIONS = ((32, socket.SO_SNDBUF), (33, socket.SO_RCVBUF))
 """SO_SNDBUFFORCE and SO_RCVBUFFORCE, which Python does not define and by which root may exceed net.core.wmem_max
@@ -436,6 +437,11 @@ def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitSt
     paths.remove_tree(rundir / machine.own)
     for directory in (machine.own, machine.shared, machine.returned, str(Path(machine.disk).parent)):
         (rundir / directory).mkdir(parents=True, exist_ok=True)
+    if machine.first_disk and not (rundir / machine.disk).exists():
+        shell.run(
+            ["cp", "--sparse=always", "--reflink=auto", machine.first_disk, str(rundir / machine.disk)],
+            timeout_s=COPY_S,
+        )
     lent = rundir / machine.shared / LENT_MODULES
     if (launch.boot_of(machine) / LENT_MODULES).is_dir() and not lent.exists():
         _lend(launch.boot_of(machine) / LENT_MODULES, lent)
