@@ -135,6 +135,25 @@ def test_the_lab_of_a_seed_has_the_overlay_asked_for_else_its_topologys(asked: s
     assert joined is not None and joined.name == has
 
 
+def test_a_seed_that_is_taken_again_and_again_has_forks_of_one_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    forked: list[tuple[str, int]] = []
+
+    def fork(origin: labs.Lab, name: str, seed: int = 0) -> labs.Lab:
+        forked.append((origin.name, seed))
+        return labs.up(RING, ON, name, lambda _: None)
+
+    monkeypatch.setattr(tc_hosts.TcHosts, "fork", lambda *_: None, raising=False)
+    monkeypatch.setattr(labs, "fork", fork)
+    seed = SeedOfWork(number=5, exploration=explored("true", ""))
+    for _ in range(2):
+        with course.lab_of(seed, "job-6f02ab-000005-here-1", lambda _: None, again=True):
+            assert len(labs.all_labs()) == 2
+        assert [lab.name for lab in labs.all_labs()] == ["job-6f02ab-origin-here-1"]
+    assert forked == 2 * [("job-6f02ab-origin-here-1", 0)]
+    course.end_origins()
+    assert not labs.all_labs()
+
+
 def test_a_test_that_does_not_end_hangs(tmp_path: Path) -> None:
     found = explored("sleep 600", longest_s=1.0)
     began_s = time.monotonic()

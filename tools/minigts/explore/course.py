@@ -36,8 +36,9 @@ from minigts.lab.pcapng import CapturedFrame
 from minigts.machine import beneath
 from minigts.machine.parallel import turn_of_this_thread
 from minigts.machine.progress import Progress
+from minigts.providers import registry
 from minigts.providers.agent import ended, lending
-from minigts.providers.base import HasCourse, Tapped
+from minigts.providers.base import Forks, HasCourse, Tapped
 from minigts.providers.uml.clock.process import EPOCH_NS
 from minigts.results import courses
 from minigts.results.courses import LONGEST_DOING, MOST_PHASES, LabCourse, Phase
@@ -83,23 +84,30 @@ class SeedResult:
     """What came of the seed's tails that were wanted."""
 
 
-def take(seed: SeedOfWork, name: str, say: Progress, stalled: Progress | None = None) -> SeedResult:
+def take(
+    seed: SeedOfWork, name: str, say: Progress, stalled: Progress | None = None, *, again: bool = False
+) -> SeedResult:
     """Take a seed in a new lab of that name, which is taken down; `stalled` (default: `say`) is told where a seed is
-    that hardly gets on. Raises what a lab raises; InputError for a test that cannot be started."""
+    that hardly gets on. `again` is as for `lab_of`. Raises what a lab raises; InputError for a test that cannot be
+    started."""
     begun = time.monotonic()
-    with lab_of(seed, name, say) as lab:
+    with lab_of(seed, name, say, again=again) as lab:
         found = run_seed(lab, seed, say, stalled=stalled)
     real_s = round(time.monotonic() - begun, 3)
     return replace(found, outcome=found.outcome.model_copy(update={"real_s": real_s}))
 
 
 @contextmanager
-def lab_of(seed: SeedOfWork, name: str, say: Progress, kept: Callable[[], bool] = lambda: False) -> Iterator[Lab]:
-    """A seed's lab, with its overlay and without a certificate; at the end it is taken down, unless `kept` says so."""
+def lab_of(
+    seed: SeedOfWork, name: str, say: Progress, kept: Callable[[], bool] = lambda: False, *, again: bool = False
+) -> Iterator[Lab]:
+    """A seed's lab, with its overlay and without a certificate; at the end it is taken down, unless `kept` says so. A
+    seed that is taken `again` and again has a fork of one lab, which goes on as that one would."""
     asked = seed.exploration
     if asked.forks:
-        origin = _origin_of(asked, origin_name(name), say)
-        lab = labs.fork(origin, name, seed.number)
+        lab = labs.fork(_origin_of(asked, asked.plan_of_origin, origin_name(name), say), name, seed.number)
+    elif again and isinstance(registry.make(asked.provider, Path(), asked.plan.time), Forks):
+        lab = labs.fork(_origin_of(asked, asked.plan_of(seed.number), origin_name(name), say), name)
     else:
         lab = _new_lab(asked, asked.plan_of(seed.number), name, say)
     try:
@@ -116,19 +124,19 @@ def _new_lab(asked: Exploration, plan: Plan, name: str, say: Progress) -> Lab:
         return bring_up.bring_up(bring_up.ready(request), say, certified=False).lab
 
 
-_origins: dict[str, tuple[Exploration, Lab]] = {}
+_origins: dict[str, tuple[Exploration, Plan, Lab]] = {}
 """The labs that seeds of this process fork, by their names."""
 
 
-def _origin_of(asked: Exploration, name: str, say: Progress) -> Lab:
+def _origin_of(asked: Exploration, plan: Plan, name: str, say: Progress) -> Lab:
     """The lab that seeds fork, which is brought up for the first of them."""
     if name in _origins:
-        before, lab = _origins[name]
-        if before == asked and lab.read_state() == "up":
+        *before, lab = _origins[name]
+        if before == [asked, plan] and lab.read_state() == "up":
             return lab
-        labs.down(_origins.pop(name)[1])
-    lab = _new_lab(asked, asked.plan_of_origin, name, say)
-    _origins[name] = (asked, lab)
+        labs.down(_origins.pop(name)[-1])
+    lab = _new_lab(asked, plan, name, say)
+    _origins[name] = (asked, plan, lab)
     return lab
 
 
@@ -142,7 +150,7 @@ def origin_name(name: str) -> str:
 def end_origins() -> None:
     """Take down the labs that seeds of this process fork."""
     while _origins:
-        labs.down(_origins.popitem()[1][1])
+        labs.down(_origins.popitem()[1][-1])
 
 
 def run_seed(

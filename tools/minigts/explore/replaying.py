@@ -215,7 +215,7 @@ def shrink(place: Path, allowed: Trusted[Exploration], seed: int, say: Progress)
         nonlocal tried
         tried += 1
         again = course.take(
-            seed_of_work(allowed, seed, only), on_worker.lab_name(campaign_id, seed), lambda _: None, say
+            seed_of_work(allowed, seed, only), on_worker.lab_name(campaign_id, seed), lambda _: None, say, again=True
         ).outcome
         same = (again.verdict, again.why) == (outcome.verdict, outcome.why)
         listed = ", ".join(f"{number} for {only.for_s[number]:g} s" for number in only.faults) or "none"
