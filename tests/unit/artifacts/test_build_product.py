@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import shutil
+import subprocess
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from minigts import paths
-from minigts.artifacts.build import Product, time_left
+from minigts.artifacts.build import Pace, Product, seconds_left, time_left
 from minigts.errors import EnvironmentLacks
+from minigts.machine import proc
 from minigts.providers.uml.build import clock_build, image, kernel_build
 
 GOOD = 'echo made >"$1/thing"; printf "\\n  CC a.o\\n  CC b.o\\n" >"$1/log"'
@@ -104,6 +107,48 @@ def test_it_says_how_far_it_is(product: Product) -> None:
 )
 def test_the_time_that_is_left_goes_by_the_steps_until_now(elapsed_s: float, steps: int, left: str) -> None:
     assert time_left(elapsed_s, steps, 1300).startswith(left)
+
+
+@pytest.mark.parametrize(
+    ("readings", "share", "left_s"),
+    [
+        # Half of two processors: 1200 s of which 120 are used, at one second of processor time in a second.
+        ([(0, 0), (120, 120)], 0.3, 1080),
+        # Beside other work a tenth of that; the first parts are quick ones, and no promise.
+        ([(0, 100), (200, 120)], 0.3, 10800),
+        # A slower machine: half of its parts took more than the whole was said to take.
+        ([(0, 1300), (200, 1500)], 0.5, 1500),
+        # More than was said, and all parts done.
+        ([(0, 1300), (200, 1500)], 1.1, 0),
+    ],
+)
+def test_the_time_that_is_left_goes_by_the_processor_time_that_a_build_has_had_lately(
+    readings: list[tuple[float, float]], share: float, left_s: float
+) -> None:
+    assert seconds_left(readings, 1200, share) == pytest.approx(left_s)
+
+
+@pytest.mark.parametrize("readings", [[], [(0, 1)], [(0, 1), (20, 1)]])
+def test_without_processor_time_it_goes_by_the_steps(readings: list[tuple[float, float]]) -> None:
+    assert seconds_left(readings, 1200, 0.5) is None
+
+
+def test_a_build_that_computes_is_seen_to(product: Product) -> None:
+    pace = Pace(whole_s=1000)
+    busy = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; sleep 5"
+    running = subprocess.Popen(["sh", "-c", f"({busy}) & wait"])
+    pace.processes.append(running.pid)
+    try:
+        pace.look(0, 1)
+        until = time.monotonic() + 60
+        while sum(map(proc.used_s, proc.family([running.pid]))) < 0.1 and time.monotonic() < until:
+            time.sleep(0.1)
+        pace.look(20, 1)
+        assert pace.time_left(20, 1, 10).startswith("about ")
+        assert int(pace.time_left(20, 1, 10).split()[1]) > 100
+    finally:
+        running.terminate()
+        running.wait()
 
 
 def test_who_waits_for_another_build_says_so_and_uses_it(product: Product) -> None:

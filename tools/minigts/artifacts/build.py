@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -21,14 +22,18 @@ from minigts.artifacts import builders, overlay_programs
 from minigts.artifacts.build_errors import cause, sources
 from minigts.errors import BrokenOff, CommandFailed, EnvironmentLacks
 from minigts.foreign import content
-from minigts.machine import shell, times_seen
+from minigts.machine import proc, shell, times_seen
 from minigts.machine.progress import Progress
 
 BUILD_TIMEOUT_S = 14400.0
 WORK_DIRECTORY = Path("/var/tmp")
 """The directory in which recipes unpack and compile."""
 REPORTS = 10
-"""The most reports of progress in one build."""
+"""How many reports of progress there are in one build, one for each tenth of its steps."""
+REPORT_EVERY_S = 300.0
+"""After so long there is one more, since an estimate that is shown for long is an old one."""
+LOOK_EVERY_S, RECENT = 20.0, 10
+"""How often the processor time of a build is read, and how many of the latest readings say how fast it gets on."""
 FAILED_LOG = "failed-build.log"
 
 
@@ -54,6 +59,8 @@ class Product:
     """The recipe's files and directories in the folder, and `../` files; empty means all of the folder."""
     shares_store: bool = False
     """Whether the store holds products of other recipes, too: each then has a lock of its own."""
+    processor_s: float = 0.0
+    """How much processor time the build takes; 0 where its steps alone say how far it is."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Further environment variables of the recipe, which do not change its key."""
 
@@ -112,7 +119,8 @@ class Product:
         began = time.monotonic()
         try:
             progress(f"building the {self.name}; once, {self.duration}")
-            with report_progress(place / "log", progress, self.name, self.step, self.steps):
+            pace = Pace(self.processor_s)
+            with report_progress(place / "log", progress, self.name, self.step, self.steps, pace):
                 shell.run_group(
                     [str(self.folder / "build.sh"), str(place)],
                     timeout_s=BUILD_TIMEOUT_S,
@@ -120,6 +128,7 @@ class Product:
                     umask=shell.FOR_OTHERS,
                     broken_off=broken_off,
                     behind=behind,
+                    begun=pace.processes.append,
                 )
             place.rename(ready)
             times_seen.add(builders.BUILDING, self.name, time.monotonic() - began)
@@ -138,28 +147,64 @@ class Product:
         return f"the {self.name} could not be built: {why}\nThe log: {kept}"
 
 
+class Pace:
+    """How fast a build gets on: by the processor time that it has had lately, where it is known how much the whole
+    takes, which other work on the machine does not change; otherwise by its steps."""
+
+    def __init__(self, whole_s: float = 0.0) -> None:
+        self.processes: list[int] = []
+        """The build's first process."""
+        self._whole_s = whole_s
+        self._begun_s: float | None = None
+        self._readings = deque[tuple[float, float]](maxlen=RECENT)
+
+    def look(self, now_s: float, done: int) -> None:
+        """Note the time and, every now and then, the processor time; a build begins with its first step."""
+        if self._begun_s is None or not done:
+            self._begun_s = now_s
+        if self._whole_s and (not self._readings or now_s - self._readings[-1][0] >= LOOK_EVERY_S):
+            self._readings.append((now_s, sum(map(proc.used_s, proc.family(self.processes)))))
+
+    def time_left(self, now_s: float, done: int, of: int) -> str:
+        """`about 4 min`, or `less than a minute`, until the end, after so many steps of some `of`."""
+        left_s = seconds_left(self._readings, self._whole_s, done / of)
+        if left_s is None:
+            return time_left(now_s - (now_s if self._begun_s is None else self._begun_s), done, of)
+        return minutes_in_words(left_s)
+
+
+def seconds_left(readings: Sequence[tuple[float, float]], whole_s: float, share: float) -> float | None:
+    """Until a build ends that takes `whole_s` of processor time, or as much more as the `share` of its steps that are
+    done says. `readings` are times and the processor time that it had had by then. None where they say nothing yet."""
+    if len(readings) < 2 or (had_s := readings[-1][1]) <= readings[0][1]:
+        return None
+    pace = (had_s - readings[0][1]) / (readings[-1][0] - readings[0][0])
+    return max(0.0, max(whole_s, had_s / share) - had_s) / pace
+
+
 @contextmanager
-def report_progress(log: Path, progress: Progress, name: str, step: str, steps: int) -> Iterator[None]:
+def report_progress(
+    log: Path, progress: Progress, name: str, step: str, steps: int, pace: Pace | None = None
+) -> Iterator[None]:
     """A context during which the log's sources, and each tenth of its steps with the time that is left, are reported.
     A step is a line that begins with `step`, of some `steps` of what is called `name`."""
-    ended = threading.Event()
+    ended, pace = threading.Event(), pace or Pace()
 
     def watch() -> None:
-        reported, told = 0, 0
-        begun = time.monotonic()
+        reported, told, reported_s = 0, 0, time.monotonic()
         while not ended.wait(1.0):
             text = log.read_text(errors="replace") if log.exists() else ""
             taken = sources(text)
             for line in taken[told:]:
                 progress(line)
             told = len(taken)
-            done = text.count(f"\n{step}")
-            if not done:
-                begun = time.monotonic()
-            if done * REPORTS // steps > reported:
-                reported = done * REPORTS // steps
-                left = time_left(time.monotonic() - begun, done, steps)
-                progress(f"compiling the {name}: {done} of some {steps} parts, {left} left")
+            done, now_s = text.count(f"\n{step}"), time.monotonic()
+            pace.look(now_s, done)
+            if done * REPORTS // steps > reported or (reported and now_s - reported_s >= REPORT_EVERY_S):
+                reported, reported_s = done * REPORTS // steps, now_s
+                progress(
+                    f"compiling the {name}: {done} of some {steps} parts, {pace.time_left(now_s, done, steps)} left"
+                )
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -171,8 +216,13 @@ def report_progress(log: Path, progress: Progress, name: str, step: str, steps: 
 
 
 def time_left(elapsed_s: float, steps: int, of: int) -> str:
-    """`about 4 min`, or `less than a minute`: for the steps that are left, where those until now took `elapsed_s`."""
-    minutes = round(elapsed_s * max(0, of - steps) / steps / 60)
+    """As `minutes_in_words`, for the steps that are left, where those until now took `elapsed_s`."""
+    return minutes_in_words(elapsed_s * max(0, of - steps) / steps)
+
+
+def minutes_in_words(seconds: float) -> str:
+    """`about 4 min`, or `less than a minute`."""
+    minutes = round(seconds / 60)
     return f"about {minutes} min" if minutes else "less than a minute"
 
 

@@ -132,6 +132,7 @@ def run_group(
     umask: int = -1,
     broken_off: threading.Event | None = None,
     behind: threading.Event | None = None,
+    begun: Callable[[int], object] | None = None,
 ) -> Completed:
     """Run a command that starts many others, in a new process group; its errors join its output.
 
@@ -139,14 +140,17 @@ def run_group(
     MINIGTS_LIFELINE names a descriptor of the command to which nothing is ever written. It closes when the time is up,
     when this process is interrupted or ends, or when another thread sets `broken_off`; the command must then end its
     group. While `behind` is set, it gets little of the processors where other programs want them, if this machine's
-    kernel shares them out by sessions. Processes that still run after `patience_s` are killed. Raises `CommandFailed`
-    for a code other than 0, `CommandTimeout` when the time is up, and `BrokenOff`.
+    kernel shares them out by sessions. Processes that still run after `patience_s` are killed. `begun` is called with
+    its process id. Raises `CommandFailed` for a code other than 0, `CommandTimeout` when the time is up, and
+    `BrokenOff`.
     """
     started = time.monotonic()
     lifeline = {"MINIGTS_LIFELINE": "0", **(env or {})}
     with tempfile.TemporaryFile() as output:
         process = start(argv, output=output, stdin=subprocess.PIPE, env=lifeline, umask=umask, cwd=ANYWHERE)
         try:
+            if begun is not None:
+                begun(process.pid)
             code = _code(process, timeout_s, broken_off, behind)
         finally:
             _end_group(process, patience_s)

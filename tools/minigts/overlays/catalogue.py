@@ -7,7 +7,8 @@
     programs: {built: true}     # by the folder's build/build.sh; or {supplied: [NAME, …]}, by the user. A long build
                                 # has `long: {minutes: 15, parts: 1000, work_mb: 6000}`, too: how long it takes on two
                                 # cores, about how many lines its log has, MB that it needs in /var/tmp; `also:` names
-                                # other folders whose build it runs, too
+                                # other folders whose build it runs, too, and `processor_minutes: 20` is what the
+                                # whole takes of a processor, by which the time that is left is told
     memory: {leader_mb: 1000, host_mb: 500}     # the least memory of each network's first host, and of every other
     policy: nftables            # the hosts' nftables enforce policies; `itself`: its phase policy does; `objects`: that
                                 # makes them NetworkPolicy objects of Kubernetes; default: none
@@ -137,6 +138,8 @@ class LongBuild(_Part):
     parts: int = Field(ge=1)
     """About how many lines its log has."""
     work_mb: int = Field(ge=1)
+    processor_minutes: int = Field(default=0, ge=0)
+    """How much of a processor's time it takes; 0 where that was not measured."""
     also: tuple[str, ...] = ()
     """Other folders whose build it runs, too."""
 
@@ -274,6 +277,7 @@ def _long_build(folder: Path, build: LongBuild) -> Product:
         work_mb=build.work_mb,
         step="",
         steps=build.parts,
+        processor_s=60.0 * build.processor_minutes,
         parts=("", *(f"../../{name}/build" for name in build.also)),
         shares_store=True,
     )
