@@ -384,9 +384,7 @@ class _Line:
         """The next frame that has come, if there is one. Raises HostFailed."""
         while self._heard:
             frame = self._heard.popleft()
-            if frame.kind == protocol.HOST:
-                self._patience.note_greeting(frame.payload == protocol.GREETED)
-            elif frame.kind == protocol.CUT:
+            if frame.kind == protocol.CUT:
                 raise HostFailed("too much of its output was left unread: read it faster, or write it to a file")
             elif frame.kind != protocol.TAKEN:
                 return frame
@@ -399,6 +397,8 @@ class _Line:
             self._patience.note_words()
             if frame.kind == protocol.HEARD:
                 (self._channel,) = protocol.COUNT.unpack(frame.payload)
+            elif frame.kind == protocol.HOST:  # at once: an answer behind it ends what it owes since then
+                self._patience.note_greeting(frame.payload == protocol.GREETED)
             else:
                 self._heard.append(frame)
 
