@@ -105,7 +105,7 @@ def bump(wanted: str, into: Path) -> None:
     console.note(f"{into}: go.mod and go.sum, for {packages} packages, after {time.monotonic() - begun:.0f} s")
     console.note(f"go {theirs['Go']} or newer compiles it")
     if corrected:
-        console.note("this client-go has the loop corrected that compile.sh corrects: take correct_events out there")
+        console.note("this client-go has its loop corrected itself: compile.sh leaves it as it is")
 
 
 def main() -> None:

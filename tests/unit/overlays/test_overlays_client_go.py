@@ -62,7 +62,14 @@ def test_who_finds_the_channel_closed_returns(tmp_path: Path) -> None:
     assert not [left for left in tmp_path.iterdir() if left.name.startswith("tmp.")]
 
 
-@pytest.mark.parametrize("loop", [LOOP.replace("watchEvent := ", "watchEvent, ok := "), "package record\n"])
+def test_a_loop_that_kubernetes_has_corrected_itself_is_left_as_it_is(tmp_path: Path) -> None:
+    done = compiled(tmp_path, LOOP.replace("watchEvent := <-", "watchEvent, ok := <-"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "said").read_text().splitlines() == ["k8s.io/client-go@v0.34.4"]
+    assert not (tmp_path / "built.go").exists()
+
+
+@pytest.mark.parametrize("loop", [LOOP.replace("watchEvent := <-", "event := <-"), "package record\n"])
 def test_another_loop_ends_the_build(tmp_path: Path, loop: str) -> None:
     done = compiled(tmp_path, loop)
     assert done.returncode != 0

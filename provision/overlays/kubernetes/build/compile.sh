@@ -21,10 +21,12 @@ compile() {
   (cd "$directory" && go build -v -mod=readonly -trimpath -buildvcs=false -ldflags "-s -w $*" -o "$target" "$packages")
 }
 
-# correct MODULE VERSION FILE EXPRESSION, in a copy of cluster/: FILE of the module with what sed's EXPRESSION changes.
+# correct MODULE VERSION FILE EXPRESSION CORRECTED, in a copy of cluster/: FILE of the module with what sed's EXPRESSION
+# changes; as it is where it has a line like CORRECTED, since its authors have done so.
 correct() {
   local place name=${1##*/}
   place=$(go mod download -json "$1@$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+  ! grep -q "$5" "$place/$3" || return 0
   cp -r --no-preserve=mode "$place" "../$name"
   sed -i "$4" "../$name/$3"
   if cmp -s "$place/$3" "../$name/$3"; then
@@ -36,10 +38,11 @@ correct() {
 
 # Who logs events waits for the end of their channel in a loop, which takes the processor from who is to end it: with one
 # processor for 10 ms at each start of the API server, by a clock that stands still meanwhile in virtual time. Kubernetes
-# has it corrected since its pull request 137398.
+# has it corrected since its pull request 137398, in 1.36 and later.
 correct_events() {
   correct k8s.io/client-go "$1" tools/record/event.go \
-    's/case watchEvent := <-watcher.ResultChan():/case watchEvent, open := <-watcher.ResultChan():\nif !open {\nreturn\n}/'
+    's/case watchEvent := <-watcher.ResultChan():/case watchEvent, open := <-watcher.ResultChan():\nif !open {\nreturn\n}/' \
+    'case watchEvent, [a-z]* := <-watcher.ResultChan():'
 }
 
 # As Kubernetes' own build does: the programs say this version, and compare it with one another's.
