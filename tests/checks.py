@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from minigts import paths
-
 PROJECT = Path(__file__).parents[1]
+MYPY = PROJECT / ".mypy_cache"
+"""This checkout's own: two that share one find names missing that are there."""
 PAGES = "docs/site/build"
 PACKAGE = PROJECT / "tools" / "minigts"
 BUDGET = PROJECT / "tests" / "budget.toml"
@@ -56,7 +56,7 @@ def _names_in(of: str, path: str) -> Sequence[str]:
     tests = {*PROJECT.glob("tests/**/*.py")} - {*PROJECT.glob("tests/topologies/*"), root}
     others = (*PROJECT.glob("bench/*.py"), *PROJECT.glob("docs/site/*.py"), root)
     files = sorted(str(file.relative_to(PROJECT)) for file in (tests if of == "tests" else others))
-    cache = f"--cache-dir={paths.cache_root() / f'mypy-{of}'}"
+    cache = f"--cache-dir={MYPY / of}"
     mypy = (sys.executable, "-m", "mypy", "--config-file=tests/mypy.ini", cache)
     return ("env", f"MYPYPATH={path}", *mypy, *files)
 
@@ -126,7 +126,7 @@ def main(wanted: Sequence[str] = ()) -> None:
         wrong.append(problem)
         print(problem, file=sys.stderr)  # noqa: T201
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # mypy knows its own way
-    environment.setdefault("MYPY_CACHE_DIR", str(paths.cache_root() / "mypy"))  # a new checkout has none of its own
+    environment.setdefault("MYPY_CACHE_DIR", str(MYPY / "tools"))
     chosen = [argv for argv in commands() if not wanted or program(argv) in wanted]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as several:
         for argv, said in zip(chosen, several.map(lambda argv: _run(argv, environment), chosen), strict=True):

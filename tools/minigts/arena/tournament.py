@@ -53,8 +53,8 @@ def play_incident(lab: Lab, incident: Incident, agent: str, player: ArenaPlayer,
 def play_all(
     names: Sequence[str], agent: str, player: ArenaPlayer, into: Path, say: Progress, take: Callable[[Transcript], None]
 ) -> None:
-    """Play incidents, those of a board one after the other, in forks of one lab. Each transcript is a file of the folder
-    `into`, and one that is there is not played again; `take` gets each."""
+    """Play incidents, those of a board one after the other, in forks of one lab. A transcript is a file in `into`; one
+    that is there is not played again. `take` gets each."""
     incidents = [families.draw(*families.parse(name)) for name in names]
     for board in dict.fromkeys(each.board for each in incidents):
         with ExitStack() as stack:

@@ -386,7 +386,7 @@ class _Line:
             frame = self._heard.popleft()
             if frame.kind == protocol.CUT:
                 raise HostFailed("too much of its output was left unread: read it faster, or write it to a file")
-            elif frame.kind != protocol.TAKEN:
+            if frame.kind != protocol.TAKEN:
                 return frame
         return None
 
