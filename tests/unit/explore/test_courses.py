@@ -198,9 +198,11 @@ def test_a_seed_that_was_not_taken_is_refused(tmp_path: Path) -> None:
         replaying.find_outcome(place, found, 9)
 
 
-def test_hosts_that_cannot_be_killed_are_told_of_beforehand() -> None:
-    with pytest.raises(EnvironmentLacks, match="cannot kill or pause one host"):
-        explored("true", "faults: {kill: {every: 1s, for: 1s}, length: 1min}")
+@pytest.mark.parametrize("kind", ["kill", "pause", "clock-skew", "clock-rate", "disk-full"])
+def test_what_would_befall_the_machine_is_told_of_beforehand(kind: str) -> None:
+    """These hosts have its kernel, and so its clock and its disk."""
+    with pytest.raises(EnvironmentLacks, match=f"no power, clock or disk of their own: leave out {kind}"):
+        explored("true", f"faults: {{{kind}: {{every: 1s, for: 1s}}, length: 1min}}")
 
 
 def test_a_host_that_this_machine_was_too_slow_for_says_nothing_about_the_test(
@@ -218,19 +220,20 @@ def test_a_host_that_this_machine_was_too_slow_for_says_nothing_about_the_test(
 
 
 def test_a_fault_that_is_impossible_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = explored("sleep 1", "faults: {disk-full: {every: 100ms, for: 100ms, of: [a]}, length: 1s}")
+    often = "{every: 100ms, for: 100ms, of: [a], program: no-such-one, signal: HUP}"
+    found = explored("sleep 1", f"faults: {{kill-process: {often}, length: 1s}}")
     monkeypatch.setattr(tc_hosts.TcHosts, "run", refusing(tc_hosts.TcHosts.run))
     taken = course.take(SeedOfWork(number=1, exploration=found), "ring", lambda _: None)
     entries = timeline.read(taken.timeline)
-    assert [entry["why"] for entry in entries if entry["event"] == "fault failed"] == ["a has no disk"]
+    assert [entry["why"] for entry in entries if entry["event"] == "fault failed"] == ["a has no pkill"]
 
 
 def refusing(run: Callable[..., CommandResult]) -> Callable[..., CommandResult]:
-    """Hosts that run all but what fills a disk."""
+    """Hosts that run all but what sends signals."""
 
     def refuse(self: tc_hosts.TcHosts, host: str, argv: Sequence[str], **settings: Any) -> CommandResult:
-        if "fallocate" in " ".join(argv) or "rm -f" in " ".join(argv):
-            raise HostFailed("a has no disk")
+        if "pkill" in " ".join(argv):
+            raise HostFailed("a has no pkill")
         return run(self, host, argv, **settings)
 
     return refuse

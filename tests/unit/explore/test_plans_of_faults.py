@@ -101,6 +101,12 @@ def test_the_first_seeds_are_what_they_were(plan: Plan) -> None:
 FIRST_OF_SEED_1 = [(2.030742, 4.06003, ("b",)), (15.186154, 5.157856, ("a",)), (40.404693, 11.560347, ("a",))]
 
 
+def test_programs_wait_in_virtual_time_alone() -> None:
+    real = parse(RING, "ring.yaml", time="real")
+    with pytest.raises(InputError, match=r"faults\.yaml:2: faults\.preempt: only hosts in virtual time"):
+        drawn(real, 1, "faults:\n  preempt: {every: 2s, for: 1s}\n  length: 1min\n")
+
+
 def test_a_host_whose_programs_wait_may_have_another_fault(plan: Plan) -> None:
     text = (
         "faults:\n  preempt: {every: 1ms, for: 1min, of: [a]}\n  kill: {every: 3s, for: 1s, of: [a]}\n  length: 1min\n"

@@ -20,11 +20,12 @@ from minigts.experiments.run import RunProgress
 from minigts.explore import course, folder, host_files, on_worker
 from minigts.explore import faults as plans
 from minigts.explore import outcome as outcomes
-from minigts.explore.kinds import OF_DISKS
+from minigts.explore.kinds import OF_DISKS, OF_OWN_KERNELS
 from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program
 from minigts.explore.work import Exploration, SeedOfWork, whole_seed_of_work
 from minigts.language import documents
+from minigts.language.problems import list_names
 from minigts.machine.progress import Progress
 from minigts.providers import registry, supported
 from minigts.providers.base import DiskFaults, Forks, Power, Prepares, Provider, Restarts
@@ -125,10 +126,12 @@ def _require_possible(faults: plans.Faults, provider: Provider) -> None:
     """Raise EnvironmentLacks for a kind of fault that the provider's hosts cannot have."""
     if faults.kinds.keys() & {*OF_DISKS} and not isinstance(provider, DiskFaults):
         raise EnvironmentLacks(f"disks of provider {provider.name} do not fail: leave {', '.join(OF_DISKS)} out")
-    if not faults.kinds.keys() & {"kill", "pause"}:
+    if isinstance(provider, Power) and isinstance(provider, Restarts):
         return
-    if not (isinstance(provider, Power) and isinstance(provider, Restarts)):
-        raise EnvironmentLacks(f"provider {provider.name} cannot kill or pause one host: leave these faults out")
+    if found := [kind for kind in OF_OWN_KERNELS if kind in faults.kinds]:
+        raise EnvironmentLacks(
+            f"hosts of {provider.name} have no power, clock or disk of their own: leave out {list_names(found)}"
+        )
 
 
 def run(

@@ -242,6 +242,8 @@ def _wrong(faults: Faults, plan: Plan) -> Iterator[Finding]:
             yield ("faults", kind), "one machine cannot be cut off from others"
         if kind in OF_A_LINK and not links:
             yield ("faults", kind), "the lab has no links"
+    if faults.preempt is not None and plan.time != "virtual":
+        yield ("faults", "preempt"), "only hosts in virtual time have it, and this lab runs in real time"
     yield from _wrong_disks(faults, plan)
     yield from _wrong_amounts(faults, plan)
 

@@ -40,6 +40,8 @@ OF_DISKS: tuple[Kind, ...] = ("power-cut", "disk-error", "disk-slow")
 """What only disks of virtual time have."""
 OF_A_HOST: tuple[Kind, ...] = ("kill", "kill-process", "pause", "clock-skew", "disk-full", "clock-rate", *OF_DISKS)
 """Of which a host has one at a time."""
+OF_OWN_KERNELS: tuple[Kind, ...] = ("kill", "pause", "clock-skew", "clock-rate", "disk-full")
+"""What befalls a host whose kernel is its own. Of another one it would befall the machine."""
 OF_FRAMES: dict[Kind, str] = {
     "loss": "loss_percent",
     "duplicate": "duplicate_percent",
