@@ -221,7 +221,7 @@ def test_shrinking_a_seed_leaves_faults_out_and_makes_them_shorter(
     first, second, *_ = exploration.draw_faults(3)
     failed = Outcome(seed=3, verdict="failed", why="# are lost")
 
-    def take(job: SeedOfWork, *_: object) -> course.SeedResult:
+    def take(job: SeedOfWork, *_: object, again: bool) -> course.SeedResult:
         """Fails if the second fault lasts a second or more; in another way if the first is played alone."""
         lasting = {fault.number: fault.for_s for fault in job.faults}
         if lasting.get(second.number, 0) >= 1:
@@ -245,7 +245,7 @@ def test_shrinking_a_seed_leaves_out_acts_of_its_test(
     failed = Outcome(seed=3, verdict="failed", why="# are lost")
     tried: list[tuple[int, ...]] = []
 
-    def take(job: SeedOfWork, *_: object) -> course.SeedResult:
+    def take(job: SeedOfWork, *_: object, again: bool) -> course.SeedResult:
         """Fails as long as the second act is done."""
         tried.append(job.without)
         came = failed if 2 not in job.without else failed.model_copy(update={"verdict": "passed"})

@@ -156,6 +156,7 @@ OF_HOSTS = {
     "location": "AMS",
     "cpus": "2",
     "memory": "1GB",
+    "disk": "cached",
     "processor": "{frame: 10us}",
     "gateway": "true",
     "routes": "{ams: bra}",
@@ -173,7 +174,7 @@ OF_HOSTS = {
 """A value of each key of hosts."""
 NEEDS_FILES = {"files", "compose"}
 NEEDS_A_PROTOCOL = "routing"
-OF_NEW_HOSTS = {"location", "memory", "sysctls", "ecn", "kernel", "environment", "run"}
+OF_NEW_HOSTS = {"location", "memory", "disk", "sysctls", "ecn", "kernel", "environment", "run"}
 
 
 @pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in {*NEEDS_FILES, NEEDS_A_PROTOCOL}])
