@@ -45,7 +45,7 @@ def test_what_others_use_is_all_that_is_used_less_the_labs_own(tmp_path: Path) -
     process(tmp_path, 11, used=60, waited_ns=10**9, parent=10)
     process(tmp_path, 12, used=0, waited_ns=10**7, parent=11)
     process(tmp_path, 13, used=500, waited_ns=10**9)
-    after = host_load.snapshot([10], tmp_path)
+    after = replace(host_load.snapshot([10], tmp_path), at_s=before.at_s + 1)  # in less than its digits
     seen = host_load.load_between(before, after, 1.5)
     own_s = (20 + 10 + 6) * TICK_S  # the new child brings what its own ended children used
     assert seen.own_cores * seen.seconds == pytest.approx(own_s, rel=0.05)
