@@ -198,21 +198,30 @@ class _Command:
 def _wait_for_any(commands: Sequence[_Command]) -> None:
     """Wait until a command's host has said something, or it is time to look at the hosts. Raises HostFailed."""
     lines = [command.line for command in commands if command.line is not None]
+    if (ready := _poll(lines)) is not None:
+        for line in lines:
+            line.take_ready(ready.get(line.descriptor, 0))
+
+
+def _poll(lines: Sequence[_Line], further: int | None = None) -> dict[int, int] | None:
+    """What is ready of the lines, and of a descriptor to read from, once one is or it is time to look; None
+    where this process was halted meanwhile."""
     if halting.is_asked():
         halting.halt()
         if any(line.has_news for line in lines):
-            return
+            return None
     watched = select.poll()
     for line in lines:
         watched.register(line.descriptor, line.events)
-    if (own := halting.descriptor()) is not None:
-        watched.register(own, select.POLLIN)
+    own = halting.descriptor()
+    for descriptor in (further, own):
+        if descriptor is not None:
+            watched.register(descriptor, select.POLLIN)
     ready = dict(watched.poll(LOOK_S * 1000))
     if own in ready:
         halting.halt()
-        return
-    for line in lines:
-        line.take_ready(ready.get(line.descriptor, 0))
+        return None
+    return ready
 
 
 def attach(
@@ -404,12 +413,15 @@ class _Line:
 
     def take_ready(self, found: int) -> None:
         """Take what a poll has `found` ready. Raises HostFailed for a host that does not answer."""
+        self._take_found(found)
+        if self._patience.is_due():
+            self._look()
+
+    def _take_found(self, found: int) -> None:
         if found & select.POLLOUT:
             self._write()
         if found & ~select.POLLOUT and (data := self._read()) is not None:
             self._take(data)
-        if self._patience.is_due():
-            self._look()
 
     def _look(self) -> None:
         if self._patience.look():
@@ -419,28 +431,13 @@ class _Line:
 
     def _wait(self) -> None:
         """Wait until the host has sent something, at most until it is time to look. This process may be halted."""
-        if halting.is_asked():
-            halting.halt()
-            if self.has_news:
-                return
-        watched = select.poll()
-        watched.register(self._connection, self.events)
-        if self._further is not None:
-            watched.register(self._further[0], select.POLLIN)
-        if (own := halting.descriptor()) is not None:
-            watched.register(own, select.POLLIN)
-        ready = dict(watched.poll(LOOK_S * 1000))
-        if own in ready:
-            halting.halt()
+        ready = _poll([self], None if self._further is None else self._further[0])
+        if ready is None:
             return
         halting.refuse_in_thread()
         if self._further is not None and ready.get(self._further[0]):
             self._take_further()
-        found = ready.get(self._connection.fileno(), 0)
-        if found & select.POLLOUT:
-            self._write()
-        if found & ~select.POLLOUT and (data := self._read()) is not None:
-            self._take(data)
+        self._take_found(ready.get(self.descriptor, 0))
 
     def _read(self) -> bytes | None:
         try:
