@@ -10,6 +10,7 @@ from minigts.errors import EnvironmentLacks
 from minigts.machine import limits
 from minigts.machine.limits import MemoryLimit
 from minigts.providers.uml import memory
+from minigts.providers.uml.run.command_line import CACHE_MB
 from minigts.topology.read.load import parse
 
 MEMINFO = "MemTotal: 8388608 kB\nMemFree: 100 kB\nMemAvailable: 4194304 kB\n"
@@ -174,6 +175,18 @@ def test_much_declared_memory_costs_its_description_from_the_beginning() -> None
 def test_no_host_takes_more_than_it_is_given_and_its_kernel() -> None:
     assert kernels(2, "128MB")[0].takes_mb("libnetwork-etcd") == 128 + memory.KERNEL_MB
     assert memory.Kernel("kernel", 2048, "whole").takes_mb("none") == 2048 + memory.KERNEL_MB
+
+
+@pytest.mark.parametrize("memory_text", ["128MB", "512MB"])
+def test_a_disks_cache_is_beside_the_hosts_memory(memory_text: str) -> None:
+    text = (
+        f"name: x\ntime: virtual\ndefaults: {{host: {{memory: {memory_text}}}}}\n"
+        "hosts: {a: {disk: cached}, b: {}}\nlinks: [{ends: [a, b]}]\n"
+    )
+    cached, durable = memory.kernels_of(parse(text, "x.yaml"))
+    for overlay in ("mesh", "libnetwork-etcd"):
+        assert cached.takes_mb(overlay) - durable.takes_mb(overlay) == memory.KEPT_MB > CACHE_MB
+    assert memory.Kernel("kernel", 512, "whole", has_cache=True).takes_mb("none") == 532 + memory.KEPT_MB
 
 
 def test_a_switch_has_no_overlay() -> None:

@@ -13,6 +13,8 @@ from minigts.errors import EnvironmentLacks, InputError
 from minigts.machine import limits
 from minigts.machine import limits as machine_limits
 from minigts.machine.limits import MemoryLimit
+from minigts.providers.uml.run.command_line import CACHE_MB
+from minigts.topology.plan.elements import CACHED
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
@@ -54,6 +56,8 @@ SPARE_MEMORY = 1.3
 """The factor for what a host needs only while it starts, and for the programs of experiments."""
 KERNEL_MB = 20
 """The most that a host needs besides its own memory: for its kernel, and for its programs' stub processes."""
+KEPT_MB = CACHE_MB + 1
+"""What a disk's cache takes beside the host's own memory: its blocks, and 16 bytes for each (struct ubd_cached)."""
 DESCRIBES = 64
 """How many pages one page of a kernel's memory describes, all from the start: 64 bytes for each page of 4096."""
 
@@ -66,16 +70,18 @@ class Kernel:
     name: str
     memory_mb: int
     kind: Literal["host", "leader", "switch", "whole"]
+    has_cache: bool = False
+    """Whether its disk has a cache, which fills with what is written."""
 
     def takes_mb(self, overlay: str) -> int:
         """MB of this machine's memory with this overlay: the measured figure, at most the kernel's own memory and
-        KERNEL_MB."""
-        most_mb = self.memory_mb + KERNEL_MB
+        KERNEL_MB, and what the disk's cache takes."""
+        most_mb, cache_mb = self.memory_mb + KERNEL_MB, KEPT_MB if self.has_cache else 0
         if self.kind == "whole":
-            return most_mb
+            return most_mb + cache_mb
         measured_mb = _measured_mb(BARE if self.kind == "switch" else overlay, self.kind == "leader")
         described_mb = max(0, self.memory_mb - MEASURED_AT_MB) // DESCRIBES
-        return min(most_mb, round(measured_mb * SPARE_MEMORY) + described_mb)
+        return min(most_mb, round(measured_mb * SPARE_MEMORY) + described_mb) + cache_mb
 
 
 def _measured_mb(overlay: str, of_a_leader: bool) -> int:
@@ -88,8 +94,14 @@ def _measured_mb(overlay: str, of_a_leader: bool) -> int:
 def kernels_of(plan: Plan) -> tuple[Kernel, ...]:
     """A kernel for every host and every switch."""
     leaders = {group.hosts[0] for group in plan.groups} or {host.name for host in plan.hosts[:1]}
+    caches = {host.name for host in plan.hosts if host.disk == CACHED}
     return tuple(
-        Kernel(machine.name, machine.memory_mb, "leader" if machine.name in leaders else machine.role)
+        Kernel(
+            machine.name,
+            machine.memory_mb,
+            "leader" if machine.name in leaders else machine.role,
+            machine.name in caches,
+        )
         for machine in plan.machines
     )
 
