@@ -11,7 +11,9 @@ from live.program import Program, Traces
 from minigts.explore import folder, timeline
 
 pytestmark = [
-    pytest.mark.touched("tools/minigts/explore/course.py", "tools/minigts/lab/forks.py", "provision/clock/src/fork.rs"),
+    pytest.mark.touched(
+        "tools/minigts/explore/seed_labs.py", "tools/minigts/lab/forks.py", "provision/clock/src/fork.rs"
+    ),
     pytest.mark.virtual,
     pytest.mark.timeout(1100),
 ]

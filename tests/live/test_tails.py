@@ -14,7 +14,7 @@ from minigts.explore.outcome import Outcome
 
 pytestmark = [
     pytest.mark.touched(
-        "tools/minigts/explore/course.py",
+        "tools/minigts/explore/tails.py",
         "tools/minigts/explore/holding.py",
         "tools/minigts/providers/agent/halting.py",
         "tools/minigts/lab/forks.py",

@@ -57,7 +57,7 @@ CONTENT = {
     "cli/verbs/exec.py": "strings of --json",
     "cli/verbs/logs.py": "a pod's log, --into",
     "experiments/sampler.py": "raw/*.json",
-    "explore/course.py": "a course's warnings.log",
+    "explore/attempt.py": "a course's warnings.log",
     "lab/provisioning.py": "run/HOST-N.log",
     "providers/agent/provider.py": "dmesg.log",
     "netlab/labs.py": "none: what a command of netlab's has printed, which netlab reads",

@@ -15,9 +15,9 @@ from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.cluster.shares import JobShare
 from minigts.errors import EnvironmentLacks, HostFailed, InputError
-from minigts.explore import course, exploration, folder, replaying, timeline
+from minigts.explore import attempt, course, exploration, folder, replaying, seed_labs, timeline
 from minigts.explore import program as programs
-from minigts.explore.course import Stop
+from minigts.explore.attempt import Stop
 from minigts.explore.exploration import ExplorationRequest
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration, Reduced, SeedOfWork
@@ -119,7 +119,7 @@ def test_at_the_end_every_link_is_as_declared(tmp_path: Path) -> None:
     said = paths.labs_root() / "ring" / events.FILE
     found = explored(f'until [ "$(grep -c "fault over" {said})" = {drawn} ]; do sleep 0.1; done')
     seed = SeedOfWork(number=5, exploration=found)
-    with course.lab_of(seed, "ring", lambda _: None) as lab:
+    with seed_labs.lab_of(seed, "ring", lambda _: None) as lab:
         taken = course.run_seed(lab, seed, lambda _: None)
         assert taken.outcome.faults == drawn > 3
         record = lab.read_record()
@@ -130,7 +130,7 @@ def test_at_the_end_every_link_is_as_declared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("asked", "has"), [("swarm", "swarm"), (None, RING.overlay)])
 def test_the_lab_of_a_seed_has_the_overlay_asked_for_else_its_topologys(asked: str | None, has: str) -> None:
     found = explored("true", "", overlay=asked)
-    with course.lab_of(SeedOfWork(number=1, exploration=found), "ring", lambda _: None) as lab:
+    with seed_labs.lab_of(SeedOfWork(number=1, exploration=found), "ring", lambda _: None) as lab:
         joined = overlays.joined_overlay(lab)
     assert joined is not None and joined.name == has
 
@@ -146,11 +146,11 @@ def test_a_seed_that_is_taken_again_and_again_has_forks_of_one_lab(monkeypatch: 
     monkeypatch.setattr(labs, "fork", fork)
     seed = SeedOfWork(number=5, exploration=explored("true", ""))
     for _ in range(2):
-        with course.lab_of(seed, "job-6f02ab-000005-here-1", lambda _: None, again=True):
+        with seed_labs.lab_of(seed, "job-6f02ab-000005-here-1", lambda _: None, again=True):
             assert len(labs.all_labs()) == 2
         assert [lab.name for lab in labs.all_labs()] == ["job-6f02ab-origin-here-1"]
     assert forked == 2 * [("job-6f02ab-origin-here-1", 0)]
-    course.end_origins()
+    seed_labs.end_origins()
     assert not labs.all_labs()
 
 
@@ -210,10 +210,10 @@ def test_a_host_that_this_machine_was_too_slow_for_says_nothing_about_the_test(
 ) -> None:
     ended.note(tmp_path, "b", "by the clock: it has not ended its turn for 600 s")
     ended.note(tmp_path, "c", "by the clock: it asked for a time that has passed")
-    why = course.slowness_reason(tmp_path, ["a", "b", "c"])
+    why = attempt.slowness_reason(tmp_path, ["a", "b", "c"])
     assert why.startswith("b was ended by the clock: it has not ended its turn for 600 s")
-    assert course.slowness_reason(tmp_path, ["a", "c"]) == ""
-    monkeypatch.setattr(course, "slowness_reason", lambda *_: why)
+    assert attempt.slowness_reason(tmp_path, ["a", "c"]) == ""
+    monkeypatch.setattr(attempt, "slowness_reason", lambda *_: why)
     found = explored("exit 1", "")
     taken = course.take(SeedOfWork(number=1, exploration=found), "ring", lambda _: None)
     assert (taken.outcome.verdict, taken.outcome.detail) == ("error", why)

@@ -11,6 +11,7 @@ import pytest
 
 from minigts.errors import InputError
 from minigts.explore import course, folder, outcome, program, replaying, shrinking, timeline
+from minigts.explore.attempt import SeedResult
 from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program
 from minigts.explore.variables import FAILURES
@@ -221,13 +222,13 @@ def test_shrinking_a_seed_leaves_faults_out_and_makes_them_shorter(
     first, second, *_ = exploration.draw_faults(3)
     failed = Outcome(seed=3, verdict="failed", why="# are lost")
 
-    def take(job: SeedOfWork, *_: object, again: bool) -> course.SeedResult:
+    def take(job: SeedOfWork, *_: object, again: bool) -> SeedResult:
         """Fails if the second fault lasts a second or more; in another way if the first is played alone."""
         lasting = {fault.number: fault.for_s for fault in job.faults}
         if lasting.get(second.number, 0) >= 1:
-            return course.SeedResult(failed, "", {}, course=None)
+            return SeedResult(failed, "", {}, course=None)
         other = {"verdict": "failed", "why": "it hangs"} if lasting.keys() == {first.number} else {"verdict": "passed"}
-        return course.SeedResult(failed.model_copy(update=other), "", {}, course=None)
+        return SeedResult(failed.model_copy(update=other), "", {}, course=None)
 
     monkeypatch.setattr(course, "take", take)
     place = folder.create(tmp_path, exploration, datetime.now(UTC))
@@ -245,11 +246,11 @@ def test_shrinking_a_seed_leaves_out_acts_of_its_test(
     failed = Outcome(seed=3, verdict="failed", why="# are lost")
     tried: list[tuple[int, ...]] = []
 
-    def take(job: SeedOfWork, *_: object, again: bool) -> course.SeedResult:
+    def take(job: SeedOfWork, *_: object, again: bool) -> SeedResult:
         """Fails as long as the second act is done."""
         tried.append(job.without)
         came = failed if 2 not in job.without else failed.model_copy(update={"verdict": "passed"})
-        return course.SeedResult(came, "", {}, course=None)
+        return SeedResult(came, "", {}, course=None)
 
     monkeypatch.setattr(course, "take", take)
     place = folder.create(tmp_path, exploration, datetime.now(UTC))

@@ -19,11 +19,12 @@ from minigts.cli.verbs import replay as verb
 from minigts.errors import InputError, MinigtsError
 from minigts.explore import draws, folder, on_worker, outcome, program, timeline
 from minigts.explore import faults as plans
-from minigts.explore.course import SeedResult, tail_name
+from minigts.explore.attempt import SeedResult
 from minigts.explore.faults import Fault
 from minigts.explore.holding import Holder
 from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program
+from minigts.explore.tails import tail_name
 from minigts.explore.work import Exploration
 from minigts.providers.agent import halting
 from minigts.topology.read.load import parse

@@ -17,7 +17,7 @@ from minigts.cluster.shares import JobShare
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import provenance, run_folders
 from minigts.experiments.run import RunProgress
-from minigts.explore import course, folder, host_files, on_worker
+from minigts.explore import course, folder, host_files, on_worker, seed_labs
 from minigts.explore import faults as plans
 from minigts.explore import outcome as outcomes
 from minigts.explore.kinds import OF_DISKS, OF_OWN_KERNELS
@@ -158,7 +158,7 @@ def run(
         try:
             _in_turn(jobs, kept, watcher)
         finally:
-            course.end_origins()
+            seed_labs.end_origins()
     else:
         _by_workers(jobs, kept, engine, watcher)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from minigts.cluster import worker
 from minigts.explore import course
-from minigts.explore.course import SeedResult
+from minigts.explore.attempt import SeedResult
 from minigts.explore.work import SeedOfWork
 from minigts.language import documents
 from minigts.results.folder import OF_A_FILE

@@ -12,11 +12,12 @@ from typing import Literal, TypeAlias
 
 from minigts import lab as labs
 from minigts.errors import InputError, MinigtsError
-from minigts.explore import course, folder, host_logs, on_worker, program, shrinking, timeline
-from minigts.explore.course import SeedResult, Stop
+from minigts.explore import attempt, course, folder, host_logs, on_worker, program, seed_labs, shrinking, timeline
+from minigts.explore.attempt import SeedResult, Stop
 from minigts.explore.exploration import parts_here
 from minigts.explore.outcome import Outcome
 from minigts.explore.player import Halt
+from minigts.explore.tails import tail_name
 from minigts.explore.work import Exploration, Reduced, seed_of_work, tail_of_work
 from minigts.lab import Lab
 from minigts.language import documents
@@ -104,10 +105,10 @@ def replay(
     if tail and stop is not None and stop.at_s <= (branch_s := exploration.draw_branch_s(seed) or 0.0):
         raise InputError(f"tail {outcome.name} begins at {branch_s:.6f} s: name a later moment, or replay seed {seed}")
     name, whole, earlier = on_worker.lab_name(secrets.token_hex(3), seed), False, ""
-    with _origins_ended(kept), course.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
+    with _origins_ended(kept), seed_labs.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
         halt = None
         if back_s is not None:
-            earlier = course.tail_name(name, BACK)
+            earlier = tail_name(name, BACK)
             halt = Halt(max(outcome.lab_s - back_s, 0.0), partial(_fork_kept, lab, earlier))
         taken = course.run_seed(lab, job, say, stop, capture, kept=kept, halt=halt)
         if tail:
@@ -128,7 +129,7 @@ def replay(
         said = timeline.read(taken.files.get(host_logs.FILE, ""))
     else:
         said = timeline.entries_before(timeline.read(before.get(host_logs.FILE, "")), stop.at_s)
-    shown = course.tail_name(name, tail) if tail else name
+    shown = tail_name(name, tail) if tail else name
     return Replayed(taken, shown, exploration.plan.time, difference, other, told, said, earlier, name if tail else "")
 
 
@@ -144,13 +145,13 @@ def _origins_ended(kept: bool) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        course.end_origins()
+        seed_labs.end_origins()
         raise
     if not kept:
-        course.end_origins()
+        seed_labs.end_origins()
 
 
-_OF_THE_MACHINE = {program.OUTPUT, timeline.FILE, host_logs.FILE, course.COURSE}
+_OF_THE_MACHINE = {program.OUTPUT, timeline.FILE, host_logs.FILE, attempt.COURSE}
 """Files that are not compared byte for byte: pytest prints how long it took; a host's log may tell of this machine; the
 time line and the course are compared by themselves."""
 
@@ -164,7 +165,7 @@ def _course(place: Path, outcome: Outcome, taken: SeedResult, lab: Lab) -> Seque
     if outcome.course == taken.course.course.fingerprint:
         lines.append(f"the recorded course: {taken.course.course.events} events, {outcome.course}")
     elif outcome.course:
-        text = folder.recorded_files(place, outcome.seed, outcome.tail).get(course.COURSE)
+        text = folder.recorded_files(place, outcome.seed, outcome.tail).get(attempt.COURSE)
         if text is None:
             lines.append("another one than was recorded; of a seed that passed it is not known where they part")
         else:

@@ -85,7 +85,7 @@ def replay(
     Example:  minigts replay results/explore-ring-20261127-170000 --seed 417 --until 12.3s
     """
     from minigts.explore import bundling, folder, permission, replaying
-    from minigts.explore.course import Stop
+    from minigts.explore.attempt import Stop
 
     if shrink and (until is not None or keep or shrunk or capture is not None):
         raise InputError("replay: --shrink runs the seed many times: leave --until, --keep, --capture and --shrunk out")
