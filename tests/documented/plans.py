@@ -299,6 +299,12 @@ PLANS = {
     "docs/reports/mptcp-diag-waits-for-one-listener.md": Plan(
         not_run={"minigts suite run kselftest kselftest_install --only net/mptcp:diag.sh --times 2": NOT_HERE},
     ),
+    "docs/reports/forwarding-tests-of-linux.md": Plan(
+        not_run={
+            "minigts suite run kselftest kselftest_install --only 'net/forwarding:*custom_multipath_hash.sh' "
+            "--only net/forwarding:bridge_fdb_learning_limit.sh --only net/forwarding:bridge_mdb.sh": NOT_HERE
+        },
+    ),
     "docs/reports/packetdrill-lines-2-ms-off.md": Plan(
         not_run={"minigts suite run packetdrill $D --program ./packetdrill --tolerance 1000": NOT_HERE},
     ),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from minigts.errors import InputError
 from minigts.machine import proc
-from minigts.suites import registry, suite_run
+from minigts.suites import performance, registry, suite_run
 from minigts.suites.suite import Suite, SuiteOptions
 from minigts.suites.suite_run import SuiteRequest
 
@@ -92,6 +94,17 @@ def test_programs_that_keep_processors_busy_end_with_their_context(count: int) -
     with suite_run.busy_processors(count):
         assert len(children() - before) == count
     assert children() == before
+
+
+def test_a_process_that_has_ended_counts_once_whether_or_not_somebody_has_waited_for_it() -> None:
+    """The kernels of a lab that was taken down are waited for while the next lab runs."""
+    begun_s = performance.processor_s(())
+    busy = "import time\nwhile time.process_time() < 0.5: pass"
+    with subprocess.Popen([sys.executable, "-ISc", busy]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        ended_s = performance.processor_s(())
+    assert ended_s - begun_s > 0.4
+    assert performance.processor_s(()) - ended_s < 0.3
 
 
 def test_a_tolerance_that_is_zero_is_refused() -> None:

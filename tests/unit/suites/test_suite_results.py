@@ -109,6 +109,13 @@ def test_a_case_that_fails_each_time_has_not_changed(place: Path) -> None:
     assert case.chosen.verdict == "failed"
 
 
+def test_output_that_changes_is_amiss_where_that_is_asked_for(place: Path) -> None:
+    folder.keep(place, [ended("tcp_a", "ipv4", 2, "passed", "other\n"), ended("tcp_b", "", 2)])
+    changed, failed, same = comparison.summaries(folder.outcomes(place))
+    assert [comparison.is_amiss(each, same_output=False) for each in (changed, failed, same)] == [False, True, False]
+    assert [comparison.is_amiss(each, same_output=True) for each in (changed, failed, same)] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("one", "other", "line"),
     [

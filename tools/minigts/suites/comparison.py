@@ -62,6 +62,11 @@ def summaries(outcomes: Iterable[CaseOutcome]) -> list[CaseSummary]:
     return [CaseSummary(tuple(sorted(each, key=lambda outcome: outcome.time))) for _, each in by_name]
 
 
+def is_amiss(case: CaseSummary, *, same_output: bool) -> bool:
+    """Whether the case failed, or its verdict was not the same each time; with `same_output`, its output neither."""
+    return case.chosen.is_bad or case.changes_verdict or (same_output and case.changes_output)
+
+
 def first_difference(one: str, other: str) -> OutputDifference | None:
     """The first line in which two outputs differ; None if they are equal."""
     pairs = zip_longest(one.splitlines(), other.splitlines())

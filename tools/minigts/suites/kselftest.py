@@ -33,7 +33,7 @@ class Kselftest:
     memory = "512MB"
     packages: Sequence[str] = (
         *("netsniff-ng", "ndisc6", "socat", "iptables", "ebtables", "iputils-arping", "smcroute", "conntrack"),
-        *("psmisc", "bc", "libcap2-bin", "python3-yaml"),
+        *("psmisc", "bc", "dc", "libcap2-bin", "python3-yaml", "ncat", "libteam-utils"),
     )
     """What several of `net`, `net/mptcp` and `net/forwarding` call; mausezahn is in netsniff-ng."""
 

@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -44,10 +44,15 @@ _FAULT_OF_A_KERNEL = re.compile(
 RUNNER, CAPTURER, CAPTURED = "run-a-case", "capture-a-case", PurePosixPath("/run/suite-capture.pcap")
 RUN_A_CASE = f"""#!/bin/sh
 # Runs a command in a directory; prints a line with its exit code, the times of day in ns before and after it, and how
-# many lines the kernel has warned with meanwhile, then these lines, and then what the command has printed. New network
+# many lines the kernel has warned with meanwhile, then these lines, and then what the command has printed. The host has
+# what udev makes elsewhere: /dev/stdin, which scripts name to programs, and /dev/fd for bash's <(...). New network
 # namespaces have what Linux gives them otherwise: tunnels such as gre0, without which hosts are started
 # (fb_tunnels=initns), and Linux's own settings of interfaces in place of the host's.
 PATH={PLACE}/bin:$PATH
+[ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
+for link in stdin:0 stdout:1 stderr:2; do
+  [ -e "/dev/${{link%:*}}" ] || ln -s "fd/${{link#*:}}" "/dev/${{link%:*}}"
+done
 echo 0 >/proc/sys/net/core/fb_tunnels_only_for_init_net
 echo 2 >/proc/sys/net/core/devconf_inherit_init_net
 cd "{PLACE}/$1" || exit 1
@@ -105,24 +110,23 @@ def perform(work: SuiteJob, name: str, say: Progress) -> list[CaseReport]:
 
 
 class _Processors:
-    """Tells the processor seconds of this process and of a lab since it was asked for them last."""
+    """Tells the processor seconds of this process, of those below it and of a lab since it was asked for them last."""
 
     def __init__(self) -> None:
-        self._before_s = _own_processor_s()
+        self._before_s = processor_s(())
 
     def since(self, lab: Lab) -> float:
-        before_s, now_s = self._before_s, _own_processor_s() + _lab_processor_s(lab)
+        before_s, now_s = self._before_s, processor_s(lab.provider.processes())
         self._before_s = now_s
         return max(0.0, round(now_s - before_s, 2))
 
 
-def _own_processor_s() -> float:
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
-
-
-def _lab_processor_s(lab: Lab) -> float:
-    return sum(map(used_s, family(lab.provider.processes())))
+def processor_s(processes: Iterable[int]) -> float:
+    """The processor seconds of this process and of the other ones, with all below them. What nobody has waited for yet
+    counts as well as what somebody has: else the lab before this one, once waited for, would count as this one's."""
+    used, own = os.times(), os.getpid()
+    below = set(family([own, *processes])) - {own}
+    return used.user + used.system + used.children_user + used.children_system + sum(map(used_s, below))
 
 
 @contextmanager

@@ -114,6 +114,12 @@ def suite_run(
             help="Keep the frames of the network namespace in which a case begins, as a pcap beside its output.",
         ),
     ] = False,
+    same_output: Annotated[
+        bool,
+        typer.Option(
+            "--same-output", help="Exit 1 also if a case has not printed the same each time, as for a nightly job."
+        ),
+    ] = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write the results there as JUnit's XML, too.")
     ] = None,
@@ -130,7 +136,7 @@ def suite_run(
     differ.
 
     Each test has a lab of its own, unless --in-a-lab says otherwise, and is kept as it ends, so nothing is lost when
-    the program is ended. Exit 1 if a test failed or its verdict changed.
+    the program is ended. Exit 1 if a test failed or its verdict changed; with --same-output, also if its output did.
 
     Example:  minigts suite run packetdrill ~/linux/tools/testing/selftests/net/packetdrill --program ~/packetdrill
 
@@ -157,6 +163,8 @@ def suite_run(
         kernel,
         package or (),
     )
+    if same_output and times * len(request.loads) == 1:
+        raise InputError("--same-output: each test runs once; give --times or several loads")
     earlier = None if resume is None else folder.read(resume)
     with console.progress() as say:
         asked = runs.check_request(request, say)
@@ -180,7 +188,7 @@ def suite_run(
         typer.echo(line)
     typer.echo(f"{table.totals(cases)}; {table.costs(cases)}")
     typer.echo(place)
-    raise typer.Exit(1 if any(each.chosen.is_bad or each.changes_verdict for each in cases) else 0)
+    raise typer.Exit(1 if any(comparison.is_amiss(each, same_output=same_output) for each in cases) else 0)
 
 
 def _seconds(longest: str) -> float:
