@@ -56,6 +56,15 @@ def test_a_tail_shares_the_faults_before_it_and_no_other(seed: int) -> None:
     assert tails == [draws.draw_tail(READ, RING, seed, tail, branch_s) for tail in range(1, 6)]
 
 
+def test_what_goes_on_from_a_course_shares_what_has_begun_in_it() -> None:
+    whole = draws.draw_tail(READ, RING, 3, 1, drawn(3)[1])
+    moment_s = whole[-1].at_s
+    further = draws.draw_further(READ, RING, "3/1/2", moment_s, whole)
+    assert further[: len(whole) - 1] == whole[:-1]
+    assert all(fault.at_s >= moment_s for fault in further[len(whole) - 1 :])
+    assert draws.draw_further(READ, RING, "3/1", drawn(3)[1], drawn(3)[0]) == whole
+
+
 def test_a_seed_without_faults_has_no_tails() -> None:
     assert draws.draw_branch_s((), 3) is None
 

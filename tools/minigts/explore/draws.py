@@ -55,8 +55,14 @@ def draw_branch_s(drawn: Sequence[Fault], seed: int) -> float | None:
 
 def draw_tail(faults: Faults, plan: Plan, seed: int, tail: int, branch_s: float) -> tuple[Fault, ...]:
     """The faults of a tail: those of its seed that have begun before that moment, and others from then on."""
-    before = tuple(fault for fault in draw(faults, plan, seed) if fault.at_s < branch_s)
-    return _chosen(_wanted(faults, plan, f"{seed}/{tail}", branch_s), faults, before)
+    return draw_further(faults, plan, f"{seed}/{tail}", branch_s, draw(faults, plan, seed))
+
+
+def draw_further(faults: Faults, plan: Plan, name: str, branch_s: float, whole: Sequence[Fault]) -> tuple[Fault, ...]:
+    """Of the faults of a `whole` course those that have begun before that moment, and others from then on, which the
+    name draws."""
+    before = tuple(fault for fault in whole if fault.at_s < branch_s)
+    return _chosen(_wanted(faults, plan, name, branch_s), faults, before)
 
 
 def _wanted(faults: Faults, plan: Plan, seed: str, begin_s: float) -> list[_Wanted]:
