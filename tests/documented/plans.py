@@ -402,6 +402,15 @@ PLANS = {
             "bench/run foreign DIR": "a bench over a folder of one's own",
         },
     ),
+    "docs/internet.md": Plan(
+        not_run={
+            "minigts up internet.yaml": "thirty hosts, which another test brings up in a smaller Internet",
+            "minigts import 20261101.as-rel.txt --ases 100 -o core.yaml": "takes a file of CAIDA's",
+            "minigts exec s1 -- birdc -s /run/minigts/underlay/s1/bird.ctl show route all": "asks that lab",
+            "minigts exec s1 -- ping -c 3 s5": "asks that lab",
+            "minigts explain s1-s5": "asks that lab",
+        },
+    ),
     "docs/kernels.md": Plan(
         not_run=dict.fromkeys(
             (

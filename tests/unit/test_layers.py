@@ -25,6 +25,7 @@ CHAIN = (
     {"language"},
     {"formats"},
     {"topology"},
+    {"generators"},
     {"judge"},
     {"machine"},
     {"tools"},

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from minigts.dataplane.router_settings import (
     BGP_PORT,
     DEAD_S,
-    FIRST_AS,
     HELLO_S,
     HOLD_S,
     KEEPALIVE_S,
+    OF_CUSTOMER,
     TABLE,
     costs_from,
     destinations,
     directory,
+    preference,
+    relationships,
 )
+from minigts.topology.facts.hosts.asn import number_of
 from minigts.topology.facts.lab import bfd
 from minigts.topology.plan.addressing import Addressing
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes.best_ways import MOST_WAYS
+from minigts.topology.routes.valley_free import RELATIONSHIPS, Relationship
 
 INSTANCE = 64
 """OSPFv2's instance number (RFC 6549), by which an overlay's BIRD is told apart. FRR knows none, which is 0."""
@@ -50,6 +54,7 @@ def configuration(plan: Plan, host: Host) -> str:
         "protocol device { scan time 1; }",
         *_bfd(plan, host),
     ]
+    lines += _filters() if plan.has_relationships else []
     for each in plan.addressings:
         lines += _kernel(plan, host, each)
         lines += _ospf(plan, host, each) if plan.routing == "ospf" else _bgp(plan, host, each)
@@ -67,8 +72,10 @@ def _bfd(plan: Plan, host: Host) -> list[str]:
 def _kernel(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
     """The kernel gets only routes to the plan's destinations, with the host's own address as the source."""
     address, family = addressing.address(host.address), addressing.version
-    to = destinations(plan, host, addressing)
-    given = f"filter {{ if net !~ [{', '.join(to)}] then reject; krt_prefsrc = {address}; accept; }}" if to else "none"
+    if plan.has_relationships:
+        given = f"filter {{ if net = {addressing.own(host)} then reject; krt_prefsrc = {address}; accept; }}"
+    else:
+        given = _of_the_plan(destinations(plan, host, addressing), address)
     return [
         f"protocol kernel kernel{family} {{",
         f"  kernel table {TABLE};",
@@ -76,6 +83,22 @@ def _kernel(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
         *([f"  merge paths yes limit {MOST_WAYS};"] if plan.ecmp is not None else []),
         "}",
     ]
+
+
+def _of_the_plan(to: Sequence[str], address: str) -> str:
+    return f"filter {{ if net !~ [{', '.join(to)}] then reject; krt_prefsrc = {address}; accept; }}" if to else "none"
+
+
+def _filters() -> list[str]:
+    """What is taken from a neighbour and told to it, by what it is: valley-free (`topology.routes.valley_free`)."""
+    lines = []
+    for each in RELATIONSHIPS:
+        lines += [f"filter from_{each} {{", f"  bgp_local_pref = {preference(each)};", "  accept;", "}"]
+    for each in RELATIONSHIPS:
+        every = each == "customer"
+        told = "accept;" if every else f"if source = RTS_STATIC || bgp_local_pref = {OF_CUSTOMER} then accept; reject;"
+        lines += [f"filter to_{each} {{ {told} }}"]
+    return lines
 
 
 def _ospf(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
@@ -98,14 +121,15 @@ def _ospf(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
 
 
 def _bgp(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
-    """A path's cost travels as MED, to which each host adds its link's: BGP alone would count systems, not time."""
-    costs, family = costs_from(plan, host), addressing.version
+    """A path's cost travels as MED, to which each host adds its link's: BGP alone would count systems, not time. With
+    relationships BGP does count systems, among those of equal preference, and a host announces itself alone."""
+    costs, kinds, family = costs_from(plan, host), relationships(plan, host), addressing.version
     named = {link.name: addressing.network(link.subnet) for link in plan.links}
     lines = [
         f"protocol static own{family} {{",
         f"  ipv{family};",
         f"  route {addressing.own(host)} blackhole;",
-        *(f"  route {named[port.link]} blackhole;" for port in host.ports),
+        *(f"  route {named[port.link]} blackhole;" for port in host.ports if not kinds),
         "}",
     ]
     for port in host.ports:
@@ -113,8 +137,8 @@ def _bgp(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
         peer = plan.host(port.peer_host)
         lines += [
             f"protocol bgp bgp{family}_{port.name} {{",
-            f"  local {near} port {BGP_PORT} as {FIRST_AS + host.index};",
-            f"  neighbor {far} port {BGP_PORT} as {FIRST_AS + peer.index};",
+            f"  local {near} port {BGP_PORT} as {number_of(host)};",
+            f"  neighbor {far} port {BGP_PORT} as {number_of(peer)};",
             f'  interface "{port.name}";',
             "  direct;",
             *(["  bfd yes;"] if plan.bfd_ms is not None else []),
@@ -123,15 +147,25 @@ def _bgp(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
             *(["  path metric no;"] if plan.ecmp is not None else []),
             "  connect delay time 1; connect retry time 2; error wait time 1, 4;",
             f"  ipv{family} {{",
-            "    import filter {",
-            f"      bgp_med = bgp_med + {costs[port.link]}; bgp_local_pref = {MOST_COST} - bgp_med; accept;",
-            "    };",
-            "    export filter {",
-            "      if source = RTS_STATIC then bgp_med = 0; else bgp_med = bgp_med;",
-            "      accept;",
-            "    };",
+            *(_by_kind(kinds[port.link]) if kinds else _by_cost(costs[port.link])),
             "    next hop self;",
             "  };",
             "}",
         ]
     return lines
+
+
+def _by_kind(kind: Relationship) -> list[str]:
+    return [f"    import filter from_{kind};", f"    export filter to_{kind};"]
+
+
+def _by_cost(cost: int | None) -> list[str]:
+    return [
+        "    import filter {",
+        f"      bgp_med = bgp_med + {cost}; bgp_local_pref = {MOST_COST} - bgp_med; accept;",
+        "    };",
+        "    export filter {",
+        "      if source = RTS_STATIC then bgp_med = 0; else bgp_med = bgp_med;",
+        "      accept;",
+        "    };",
+    ]

@@ -12,20 +12,24 @@ from collections.abc import Iterator
 from minigts.dataplane.router_settings import (
     BGP_PORT,
     DEAD_S,
-    FIRST_AS,
     HELLO_S,
     HOLD_S,
     KEEPALIVE_S,
+    OF_CUSTOMER,
     TABLE,
     costs_from,
     destinations,
     directory,
+    preference,
+    relationships,
 )
+from minigts.topology.facts.hosts.asn import number_of
 from minigts.topology.facts.lab import bfd
 from minigts.topology.plan.addressing import Addressing
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes.best_ways import MOST_WAYS
+from minigts.topology.routes.valley_free import RELATIONSHIPS
 
 PROGRAMS, SOCKETS = "/usr/lib/frr", "/run/frr"
 LARGEST_LSP = 1497
@@ -90,6 +94,17 @@ def configuration(plan: Plan, host: Host) -> str:
 def _kernel(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
     """The kernel gets only routes to the plan's destinations, with the host's own address as the source."""
     ip, name = ("ip", "kernel4") if addressing.version == 4 else ("ipv6", "kernel6")
+    if plan.has_relationships:
+        return [
+            f"{ip} prefix-list {name} seq 1 permit {addressing.own(host)}",
+            f"route-map {name} deny 10",
+            f" match {ip} address prefix-list {name}",
+            "exit",
+            f"route-map {name} permit 20",
+            f" set src {addressing.address(host.address)}",
+            "exit",
+            f"{ip} protocol bgp route-map {name}",
+        ]
     to = destinations(plan, host, addressing)
     protocol = "ospf6" if plan.routing == "ospf" and addressing.version == 6 else plan.routing
     allowed = [
@@ -175,20 +190,21 @@ def _isis(plan: Plan, host: Host) -> list[str]:
 
 
 def _bgp(plan: Plan, host: Host) -> list[str]:
-    """A path's cost travels as MED, to which each host adds its link's; the lowest is best, over however many
-    systems."""
+    """A path's cost travels as MED, to which each host adds its link's; the lowest is best, over however many systems.
+    With relationships BGP does count systems, among those of equal preference."""
     costs = costs_from(plan, host)
-    lines = ["route-map own permit 10", " set metric 0", "exit"]
-    for port in host.ports:
+    lines = _by_kind() if plan.has_relationships else ["route-map own permit 10", " set metric 0", "exit"]
+    for port in () if plan.has_relationships else host.ports:
         lines += [f"route-map from-{port.name} permit 10", f" set metric +{costs[port.link]}", "exit"]
+    chosen = ["compare-routerid"] if plan.has_relationships else ["as-path ignore"]
     lines += [
-        f"router bgp {FIRST_AS + host.index}",
+        f"router bgp {number_of(host)}",
         f" bgp router-id {host.address}",
         " no bgp ebgp-requires-policy",
         " no bgp default ipv4-unicast",
         " no bgp network import-check",
-        " bgp always-compare-med",
-        " bgp bestpath as-path ignore",
+        *([] if plan.has_relationships else [" bgp always-compare-med"]),
+        *(f" bgp bestpath {each}" for each in chosen),
         *([" bgp bestpath as-path multipath-relax"] if plan.ecmp is not None else []),
         f" timers bgp {KEEPALIVE_S} {HOLD_S}",
     ]
@@ -196,7 +212,7 @@ def _bgp(plan: Plan, host: Host) -> list[str]:
         for port in host.ports:
             far = each.address(port.peer_address)
             lines += [
-                f" neighbor {far} remote-as {FIRST_AS + plan.host(port.peer_host).index}",
+                f" neighbor {far} remote-as {number_of(plan.host(port.peer_host))}",
                 f" neighbor {far} port {BGP_PORT}",
                 f" neighbor {far} timers connect 2",
                 *([f" neighbor {far} bfd profile {PROFILE}"] if plan.bfd_ms is not None else []),
@@ -206,9 +222,20 @@ def _bgp(plan: Plan, host: Host) -> list[str]:
     return [*lines, "exit"]
 
 
+def _by_kind() -> list[str]:
+    """What is taken from a neighbour and told to it, by what it is: valley-free (`topology.routes.valley_free`)."""
+    lines = ["route-map own permit 10", f" set local-preference {OF_CUSTOMER}", "exit"]
+    for each in RELATIONSHIPS:
+        lines += [f"route-map from-{each} permit 10", f" set local-preference {preference(each)}", "exit"]
+        told = [] if each == "customer" else [f" match local-preference {OF_CUSTOMER}"]
+        lines += [f"route-map to-{each} permit 10", *told, "exit"]
+    return lines
+
+
 def _bgp_family(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
     named = {link.name: addressing.network(link.subnet) for link in plan.links}
-    own = [addressing.own(host), *(named[port.link] for port in host.ports)]
+    kinds = relationships(plan, host)
+    own = [addressing.own(host), *(named[port.link] for port in host.ports if not kinds)]
     lines = [
         f" address-family ipv{addressing.version} unicast",
         *(f"  network {each} route-map own" for each in own),
@@ -218,8 +245,8 @@ def _bgp_family(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
         far = addressing.address(port.peer_address)
         lines += [
             f"  neighbor {far} activate",
-            f"  neighbor {far} route-map from-{port.name} in",
-            f"  neighbor {far} attribute-unchanged med",
+            f"  neighbor {far} route-map from-{kinds.get(port.link, port.name)} in",
+            f"  neighbor {far} " + (f"route-map to-{kinds[port.link]} out" if kinds else "attribute-unchanged med"),
         ]
     return [*lines, " exit-address-family"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from minigts.topology.plan.addressing import Addressing
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
+from minigts.topology.routes.valley_free import INVERSE, Relationship
 
 TABLE, RULE = 20, 32000
 """The kernel's table of these routes, looked up before the main one, where the host's own segments and overlays are."""
@@ -17,8 +18,8 @@ HELLO_S, DEAD_S = 1, 4
 BGP_PORT = 1179
 HOLD_S, KEEPALIVE_S = 3, 1
 """BGP's hold time and interval of keepalives; RFC 4271, section 4.2, allows no hold time below three seconds."""
-FIRST_AS = 64512
-"""The first AS number for private use (RFC 6996): the n-th host, from 0, has the n-th."""
+OF_CUSTOMER, OF_PEER, OF_PROVIDER = 300, 200, 100
+"""The local preference of a route by whose it is, where links have relationships. Own routes count as customers'."""
 
 
 def directory(host: Host) -> str:
@@ -28,6 +29,20 @@ def directory(host: Host) -> str:
 def destinations(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
     """The networks to which the kernel gets routes, in CIDR form."""
     return [route.to for route in addressing.routes(plan.routes_of(host.name))]
+
+
+def preference(relationship: Relationship) -> int:
+    """The local preference of routes of such a neighbour."""
+    return {"customer": OF_CUSTOMER, "peer": OF_PEER, "provider": OF_PROVIDER}[relationship]
+
+
+def relationships(plan: Plan, host: Host) -> dict[str, Relationship]:
+    """By link, what the neighbour is to the host; empty where links have no relationships."""
+    return {
+        link.name: link.relationship if link.ends[0] == host.name else INVERSE[link.relationship]
+        for link in plan.links
+        if link.relationship is not None and host.name in link.ends
+    }
 
 
 def costs_from(plan: Plan, host: Host) -> dict[str, int | None]:

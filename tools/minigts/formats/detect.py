@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 
 from minigts.errors import InputError, Problem
 from minigts.formats import (
+    as_relationships,
     containerlab,
     core_emulator,
     dot_mermaid,
@@ -40,6 +41,13 @@ _GML = Language(
     name="GML file", opening="`graph [`", largest_bytes=4_000_000, instead_of_aliases="write out what is meant"
 )
 _KATHARA = Language(name="lab.conf", opening='`pc1[0]="A"`', largest_bytes=256_000, instead_of_aliases="")
+_SYSTEMS = Language(
+    name="file of AS relationships",
+    opening="`1|2|-1`",
+    largest_bytes=32_000_000,
+    instead_of_aliases="",
+)
+"""The Internet's half a million relationships have some 10 MB."""
 _TOPOLOGY = re.compile(r"^topology:", re.MULTILINE)
 """How a containerlab file is known that cannot be read."""
 _GRAPHS = (*recognised.GRAPHML, *recognised.GML)
@@ -58,15 +66,26 @@ def language_of(file: str | PurePath) -> Language:
         return gts_language.LANGUAGE
     if PurePath(file).name == kathara.FILE:
         return _KATHARA
+    if as_relationships.is_named_so(file):
+        return _SYSTEMS
     return _GRAPHML if ending in recognised.GRAPHML else _GML if ending in recognised.GML else LANGUAGE
 
 
-def read(text: str, file: str, *, leave_out: bool = False, part: int | None = None) -> Network:
+def read(
+    text: str, file: str, *, leave_out: bool = False, part: int | None = None, largest: int | None = None
+) -> Network:
     """The network of a file in another tool's format. Raises InputError with every problem, each with its line. A
     setting that affects the network and cannot be honoured is one, unless `leave_out`. Of a graph in several parts,
-    which no link joins, `part` is the number of one, 1 for the largest. A lab.conf is read with what lies beside it."""
+    which no link joins, `part` is the number of one, 1 for the largest; of autonomous systems the `largest` so many are
+    taken. A lab.conf is read with what lies beside it."""
     ending = PurePath(file).suffix.lower()
     recognised.require_no_program(text, file)
+    if as_relationships.is_named_so(file):
+        if part is not None:
+            raise InputError([Problem(file, 0, "only graphs (GraphML, GML) are taken in parts: leave out --part")])
+        return as_relationships.read(text, file, leave_out=leave_out, largest=largest)
+    if largest is not None:
+        raise InputError([Problem(file, 0, "only AS relationships have a largest part by customers: leave out --ases")])
     if ending in _GRAPHS and not (ending == ".xml" and recognised.is_scenario(text)):
         read_graph = gml.read if ending in recognised.GML else graphml.read
         return read_graph(text, file, leave_out=leave_out, part=part)

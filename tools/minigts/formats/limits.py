@@ -1,5 +1,7 @@
-"""Limits of notes and descriptions that are imported. They have their own module, since every plan is held to them."""
+"""Limits of what is imported. They have their own module, since every plan is held to them."""
 
 MOST_NOTES = 100
 LONGEST_NOTE = 300
 LONGEST_DESCRIPTION = 4000
+MOST_HOSTS = 1000
+"""The most hosts and switches of a lab."""

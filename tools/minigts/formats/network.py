@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from minigts.foreign import UNPRINTABLE
 from minigts.formats.limits import LONGEST_DESCRIPTION, LONGEST_NOTE, MOST_NOTES
@@ -38,6 +38,8 @@ class NetworkMachine:
     """What is copied to the host: a path relative to the file's directory, and one on the host."""
     packages: tuple[str, ...] = ()
     """Debian's packages that it has besides."""
+    asn: int | None = None
+    """The number of its autonomous system."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class NetworkLink:
     """The ends' own MAC addresses, by machine."""
     interfaces: tuple[tuple[str, str], ...] = ()
     """The names of the ends' interfaces, by machine: eth2 is a port's own, any other stands beside it."""
+    relationship: Literal["customer", "peer", "provider"] | None = None
+    """What the second end is to the first."""
 
     @property
     def turned(self) -> NetworkLink:
@@ -97,6 +101,8 @@ class Network:
     description: str = ""
     routing: str = "routed"
     sites: bool = False
+    subnets: str = ""
+    """The block of the links' addresses; empty: the usual one."""
     time: str = ""
     """`real` where a setting exists in real time only; else empty."""
     notes: tuple[str, ...] = ()
@@ -223,6 +229,8 @@ def _document(network: Network) -> dict[str, Data]:
         document["routing"] = network.routing
     if network.sites:
         document["delays"] = "sites"
+    if network.subnets:
+        document["subnets"] = network.subnets
     if network.time:
         document["time"] = network.time
     document["hosts"] = dict(hosts)
@@ -254,6 +262,8 @@ def _machine(machine: NetworkMachine) -> Data:
         settings["files"] = [{"source": source, "target": target} for source, target in machine.files]
     if machine.packages:
         settings["packages"] = [*machine.packages]
+    if machine.asn is not None:
+        settings["asn"] = str(machine.asn)
     if machine.run:
         settings["run"] = [_shown(command) for command in machine.run]
     return settings or None
@@ -261,6 +271,8 @@ def _machine(machine: NetworkMachine) -> Data:
 
 def _link(link: NetworkLink) -> Data:
     settings: dict[str, Data] = {"ends": list(link.ends)}
+    if link.relationship is not None:
+        settings["relationship"] = link.relationship
     if link.name is not None:
         settings["name"] = link.name
     for name, (key, unit) in WAYS.items():

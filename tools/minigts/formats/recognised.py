@@ -11,6 +11,8 @@ from minigts.formats import gts_language
 from minigts.language.tree import Data
 
 KATHARA, PYTHON = "lab.conf", (".py",)
+SYSTEMS = (".as-rel.txt", ".as-rel2.txt")
+"""How the names of CAIDA's files of AS relationships end."""
 GRAPHML, GML, YAML = (".graphml", ".xml"), (".gml",), (".yaml", ".yml")
 OURS = frozenset({"hosts", "chain", "pair", "star", "ring", "clos", "switches"})
 """Keys of minigts' own topologies."""
@@ -66,8 +68,9 @@ def require_no_topology(data: Data, file: str) -> None:
 
 def require_our_ending(file: str) -> None:
     """Raise InputError for GraphML, GML, Kathará's lab.conf and programs, by the name of a file, before it is read."""
-    by_ending = {GRAPHML[0]: "GraphML", GML[0]: "GML"}
-    what = by_ending.get(PurePath(file).suffix.lower()) or ("Kathará's" if PurePath(file).name == KATHARA else None)
+    by_ending = {GRAPHML[0]: "GraphML", GML[0]: "GML", **dict.fromkeys(SYSTEMS, "one of AS relationships")}
+    what = next((each for ending, each in by_ending.items() if file.lower().endswith(ending)), None)
+    what = what or ("Kathará's" if PurePath(file).name == KATHARA else None)
     if what is not None:
         raise InputError([Problem(file, 0, _import(what, file))])
     if PurePath(file).suffix.lower() in PYTHON:
@@ -110,4 +113,4 @@ def _import(what: str, file: str) -> str:
 
 
 def known_endings() -> str:
-    return ", ".join((*gts_language.SUFFIXES, *GRAPHML, *GML, *YAML)) + f"; and {KATHARA}"
+    return ", ".join((*gts_language.SUFFIXES, *GRAPHML, *GML, *YAML, *SYSTEMS)) + f"; and {KATHARA}"

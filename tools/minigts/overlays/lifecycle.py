@@ -459,6 +459,8 @@ def _wait_until_connected(
         team = team_of(lab.plan, now.name, host.name).names
         pairs = {peer: frozenset((peer, host.name)) for peer in team if peer in present and peer != host.name}
         others = [peer for peer, pair in pairs.items() if pair not in without]
+        if lab.plan.has_relationships:
+            others = [peer for peer in others if lab.plan.reaches(host.name, peer)]
         if rules is not None:
             others = [peer for peer in others if policy.lets_ping(rules, host.name, peer, team)]
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)

@@ -109,7 +109,16 @@ def _as_in_a_file(plan: Plan) -> Draft:
         vlans = tuple(each.number for each in link.vlans) or None
         where, ways = ("links", link.name), BothWays(*ruled.ways)
         return DraftLink(
-            where, link.ends, link.name, link.subnet, ways, ruled.mtu, costs=costs, vlan=link.vlan, vlans=vlans
+            where,
+            link.ends,
+            link.name,
+            link.subnet,
+            ways,
+            ruled.mtu,
+            costs=costs,
+            relationship=link.relationship,
+            vlan=link.vlan,
+            vlans=vlans,
         )
 
     return Draft(

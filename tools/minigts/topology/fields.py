@@ -15,6 +15,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 from pydantic import AfterValidator, Field
 
 from minigts.foreign import UNPRINTABLE
+from minigts.formats import limits
 from minigts.formats.limits import LONGEST_NOTE
 from minigts.language import interface_names
 from minigts.language.blocks import MAC
@@ -52,7 +53,7 @@ EXPECTATIONS: Mapping[str, tuple[str, ...]] = {
 """The words by quantity."""
 
 
-MOST_HOSTS = 1000
+MOST_HOSTS = limits.MOST_HOSTS
 """The most hosts and switches together."""
 MOST_LINKS = 65_536
 """The number of links for which MACs are unique (`addressing.mac`)."""

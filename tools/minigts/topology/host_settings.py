@@ -9,6 +9,7 @@ from typing import Any
 from minigts.language.problems import path_of
 from minigts.language.spec import Spec
 from minigts.language.tree import Data
+from minigts.topology.facts.hosts.asn import Asn
 from minigts.topology.facts.hosts.containers import Compose, Containers
 from minigts.topology.facts.hosts.cpus import Cpus
 from minigts.topology.facts.hosts.disk import Disk
@@ -41,6 +42,7 @@ class HostSpec(Spec):
     gateway: Gateway = None
     routes: Routes = None
     routing: Routing = None
+    asn: Asn = None
     sysctls: Sysctls = None
     ecn: Ecn = None
     image: Image = None

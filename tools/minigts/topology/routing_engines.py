@@ -10,6 +10,10 @@ from minigts.language.tree import Data
 
 EngineName: TypeAlias = Literal["bird", "frr"]
 DEFAULT_ENGINE: EngineName = "bird"
+FIRST_ASN = 64512
+"""The first number of an autonomous system for private use (RFC 6996): the n-th host, from 0, has the n-th."""
+HIGHEST_ASN = 4_294_967_294
+"""The highest that RFC 7300 allows."""
 PROTOCOLS: Mapping[str, str] = {"ospf": "OSPF", "bgp": "BGP", "isis": "IS-IS"}
 """The protocols by which hosts find their routes, with the name of each in sentences."""
 

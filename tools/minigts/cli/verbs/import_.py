@@ -20,8 +20,8 @@ def import_(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A file of GTS (.dsl, .gts), containerlab or netlab (.yml), Kathará (lab.conf), CORE (.xml), or a "
-            "graph (.graphml, .gml).",
+            help="A file of GTS (.dsl, .gts), containerlab or netlab (.yml), Kathará (lab.conf), CORE (.xml), a graph "
+            "(.graphml, .gml), or AS relationships (.as-rel.txt).",
         ),
     ],
     into: Into = None,
@@ -32,6 +32,14 @@ def import_(
             "--part",
             metavar="N",
             help="Of a graph in several parts that no link joins, only the N-th largest. Default: an error.",
+        ),
+    ] = None,
+    ases: Annotated[
+        int | None,
+        typer.Option(
+            "--ases",
+            metavar="N",
+            help="Of AS relationships, only the N systems with the most customers, direct and indirect. Default: all.",
         ),
     ] = None,
 ) -> None:
@@ -47,7 +55,9 @@ def import_(
     from minigts.language.source import read_text
     from minigts.topology.read import load
 
-    read = detect.read(read_text(file, detect.language_of(file)), str(file), leave_out=leave_out, part=part)
+    read = detect.read(
+        read_text(file, detect.language_of(file)), str(file), leave_out=leave_out, part=part, largest=ases
+    )
     load.require_fit(read, str(file))
     for note in read.notes:
         console.note(f"{file}: {note}")

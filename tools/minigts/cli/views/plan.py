@@ -60,6 +60,7 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
             *([_impairments(plan, x)] if by_chance else []),
             *([x.delay_from or ""] if by_sites else []),
             *([cost(x)] if by_cost else []),
+            *([x.relationship or ""] if plan.has_relationships else []),
         )
         for x in plan.links[:ROWS_SHOWN]
     )
@@ -67,8 +68,9 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     round_trip = [">RTT"] if hiding is None else []
     columns = ("link", "subnet", *vlans, *ipv6_column(plan), *round_trip, ">delay", ">rate", ">loss", ">queue")
     by_routers = [f">{plan.protocol_title} cost" if plan.has_routers else ">cost"] if by_cost else []
+    by_whom = ["second end is"] if plan.has_relationships else []
     also = ["of its packets"] if by_chance else []
-    columns = (*columns, *also, *(["delay from"] if by_sites else []), *by_routers)
+    columns = (*columns, *also, *(["delay from"] if by_sites else []), *by_routers, *by_whom)
     tables.show_table("links", columns, links, optional=("queue", "subnet", "delay from", "IPv6", "VLAN"))
     _further(plan.links, "links")
     if hiding is not None:

@@ -63,7 +63,7 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
         for index, host in enumerate(drafted.hosts)
     )
     declared = _with_tree_costs(declared, drafted)
-    by_protocol = topology.routing.protocol in PROTOCOLS
+    by_protocol = topology.routing.protocol in PROTOCOLS and not any(link.relationship for link in declared)
     links = add_costs(hosts, switches, declared, ecmp=bool(topology.ecmp)) if by_protocol else declared
     return Plan(
         time=time,
@@ -154,6 +154,7 @@ def link_of(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None
         ),
         delay_from=draft.delay_from,
         cost=None if draft.costs is None else draft.costs.to,
+        relationship=draft.relationship,
         cost_back=None if draft.costs is None or draft.costs.to == draft.costs.back else draft.costs.back,
         **link_figures(*draft.ways, draft.mtu, family),
     )

@@ -49,7 +49,8 @@ from minigts.topology.routes.spanning_tree import (
     PRIORITY_STEP,
     Protocol,
 )
-from minigts.topology.routing_engines import DEFAULT_ENGINE, EngineName
+from minigts.topology.routes.valley_free import Relationship
+from minigts.topology.routing_engines import DEFAULT_ENGINE, HIGHEST_ASN, EngineName
 from minigts.topology.software import Software
 from minigts.topology.sysctls import MOST_SETTINGS, Sysctl
 
@@ -249,6 +250,12 @@ class Host(Machine):
         Fact(key="routing", stays="a host starts its routing program as it boots"),
     ] = DEFAULT_ENGINE
     """The program that speaks the lab's routing protocol, if it has one. The default is not stored."""
+    asn: Annotated[
+        int | None,
+        Field(ge=1, le=HIGHEST_ASN, exclude_if=lambda number: number is None),
+        Fact(stays="a host starts its routing program as it boots"),
+    ] = None
+    """The number of its autonomous system in BGP, where its file gives one. None is not stored."""
     gateway: Annotated[
         bool, Field(exclude_if=lambda gateway: not gateway), Fact(stays="a host gets its way out as it boots")
     ] = False
@@ -358,6 +365,13 @@ class Link(Frozen):
     """The link's cost by which routes are chosen, from the first end to the second, and back unless `cost_back` is
     another. None, which is not stored, where round trips decide."""
     cost_back: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None), _COSTS] = None
+    relationship: Annotated[
+        Relationship | None,
+        _UNLESS_NONE,
+        Fact(stays="hosts get the policies of their routing program as they boot"),
+    ] = None
+    """What its second end is to its first, by which routes are chosen and announced. None, which is not stored, where
+    costs or round trips decide."""
     tree_cost: Annotated[
         int | None,
         Field(ge=1, le=HIGHEST_COST, exclude_if=lambda cost: cost is None),

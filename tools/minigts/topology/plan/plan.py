@@ -23,6 +23,7 @@ from minigts.topology.plan.stored import WITH_ROUTES, Stored, contradictions
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes import switched, underlay
 from minigts.topology.routes.paths import Underlay
+from minigts.topology.routes.policy_routes import PolicyRoutes
 from minigts.topology.routes.several import SeveralWays
 from minigts.topology.routes.spanning_tree import BridgeTree
 from minigts.topology.routing_engines import ENGINES, PROTOCOLS
@@ -142,6 +143,11 @@ class Plan(Stored):
     def has_routers(self) -> bool:
         """Whether the hosts find the plan's routes themselves, by a routing protocol."""
         return self.routing in PROTOCOLS
+
+    @property
+    def has_relationships(self) -> bool:
+        """Whether each host is an autonomous system, and links say who is whose customer."""
+        return any(link.relationship is not None for link in self.links)
 
     @property
     def protocol_title(self) -> str:
@@ -322,7 +328,9 @@ class Plan(Stored):
 
     def first_links(self, host: str, without: Collection[str] = ()) -> dict[int, tuple[int, frozenset[str]]]:
         """By number of each other host that is reached over links other than `without`, what the best ways to it cost,
-        and the links by which they begin. Only for a lab whose links have costs."""
+        and the links by which they begin. Only for a lab whose links have costs or relationships."""
+        if isinstance(self._underlay, PolicyRoutes):
+            return self._underlay.first_links(host, without)
         ways = SeveralWays.of_costs(self.hosts, self.switches, self.links, ecmp=True)
         return ways.first_links(host, without)
 

@@ -189,6 +189,7 @@ def contradictions(plan: Stored) -> Iterator[str]:
     for name, end in ends.keys() - {(port.link, machine.name) for machine in plan.machines for port in machine.ports}:
         yield f"link {name}: {end} has no port on it"
     yield from _trees_astray(plan)
+    yield from _relationships_astray(plan)
     yield from _members_astray(plan, {host.name for host in plan.hosts})
     yield from misfits(plan.network)
     yield from _other_ipv6(plan)
@@ -212,6 +213,15 @@ def _trees_astray(plan: Stored) -> Iterator[str]:
             yield f"link {link.name}: a cost in the spanning tree is of links between two switches that have one"
         elif len({*both}) > 1:
             yield f"link {link.name}: its ends have different spanning trees"
+
+
+def _relationships_astray(plan: Stored) -> Iterator[str]:
+    hosts, some = {host.name for host in plan.hosts}, any(link.relationship is not None for link in plan.links)
+    if some and (plan.routing != "bgp" or plan.ecmp is not None):
+        yield "links have relationships, which only BGP knows, without ECMP"
+    for link in plan.links if some else ():
+        if link.relationship is None or link.cost is not None or not {*link.ends} <= hosts:
+            yield f"link {link.name}: a relationship is of all links or none, between two hosts, and without a cost"
 
 
 def _members_astray(plan: Stored, hosts: Set[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from minigts.topology.host_settings import HostSpec
 from minigts.topology.link_settings import Shaping
 from minigts.topology.read.per_direction import BothWays
 from minigts.topology.routes.spanning_tree import DEFAULT_PRIORITY, Protocol
+from minigts.topology.routes.valley_free import Relationship
 
 DEFAULT_MTU = 1500
 
@@ -81,6 +82,8 @@ class DraftLink:
     """The VLANs that it carries tagged, in order; None when the file does not name them."""
     costs: BothWays[int] | None = None
     """What it costs in each direction, where the file says so."""
+    relationship: Relationship | None = None
+    """What its second end is to its first."""
     tables: BothWays[OwnTable | None] | None = None
     """The files with the distributions of its delays, which are still to be read (`read.delay_tables`)."""
     whole: bool = True

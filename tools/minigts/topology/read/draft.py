@@ -229,6 +229,7 @@ def draft_link(
         own_delay=delays_ms is not None,
         tables=tables,
         costs=_nearest(near, "cost", None),
+        relationship=own.relationship,
         addresses=tuple((own.addresses or {}).items()),
         macs=tuple((own.macs or {}).items()),
         interfaces=tuple((own.interfaces or {}).items()),

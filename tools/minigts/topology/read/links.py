@@ -18,6 +18,7 @@ from minigts.topology.facts.ends.interfaces import Interfaces
 from minigts.topology.facts.ends.macs import Macs
 from minigts.topology.facts.ends.mtu import Mtu
 from minigts.topology.facts.ends.name import LinkName
+from minigts.topology.facts.ends.relationship import Relationship
 from minigts.topology.facts.ends.subnet import Subnet
 from minigts.topology.facts.ends.vlan import Vlan, Vlans
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT
@@ -97,6 +98,7 @@ class LinkSpec(LinkSettings):
         WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}),
     ] = Field(description="The two hosts or switches that the link joins.")
     name: LinkName = None
+    relationship: Relationship = None
     subnet: Subnet = None
     addresses: Addresses = None
     macs: Macs = None

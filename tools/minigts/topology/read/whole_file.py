@@ -224,7 +224,19 @@ def _connected(
 
 
 def _by_routes(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
-    """Costs of links, in a lab that has no routes."""
+    """Costs of links in a lab that has no routes, and relationships in one without their routes."""
+    related = next((link for link in drafted.links if link.relationship is not None), None)
+    if related is not None:
+        where = (*related.where, "relationship")
+        if written_protocol(document) != "bgp":
+            yield where, "only BGP knows customers, peers and providers: write `routing: bgp`, or take it out"
+        if document.get("ecmp") not in (None, "false"):
+            yield ("ecmp",), "with relationships each host has one best way: take one of the two out"
+        if document.get("overlay") not in (None, *overlay_names.UNDERLAYS):
+            yield (
+                ("overlay",),
+                "overlays are laid over hosts of one operator, and links have relationships: take one out",
+            )
     costly = next((link for link in drafted.links if link.costs is not None), None)
     if written_protocol(document) == "neighbours" and costly is not None:
         yield costly.where, "`routing: neighbours` leaves hosts without routes, so a cost has no effect; take it out"

@@ -84,7 +84,20 @@ def _by_programs(plan: Plan) -> str:
     return f" of {' and '.join(words)}"
 
 
+def _unreached(plan: Plan) -> str:
+    """Of systems with relationships, how many do not reach each other."""
+    if not plan.has_relationships:
+        return ""
+    every = len(plan.hosts) * (len(plan.hosts) - 1) // 2
+    none = f"; of {every} pairs of hosts {every - plan.pairs} have no such way" if plan.pairs < every else ""
+    return f"routes follow customers, peers and providers{none}"
+
+
 def _sentence(plan: Plan) -> str:
+    return "; ".join(filter(None, (_of_programs(plan), _unreached(plan))))
+
+
+def _of_programs(plan: Plan) -> str:
     if not plan.has_routers or not (programs := _by_programs(plan)):
         return ""
     packages = [
