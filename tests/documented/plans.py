@@ -280,6 +280,8 @@ PLANS = {
                 "--faults etcd/faults.yaml --seeds 1000",
                 "minigts explore etcd-watch.yaml etcd-watch/test_watch.py --faults etcd-watch/faults.yaml --seeds 1",
                 "minigts explore nats.yaml nats/test_nats.py --faults nats/faults.yaml --seeds 1-8",
+                "minigts explore nats.yaml nats/test_nats.py --faults nats/power.yaml --seeds 1-8",
+                "minigts explore etcd-alone.yaml etcd/test_alone.py --faults etcd/power.yaml --seeds 6",
                 "minigts explore postgresql.yaml postgresql/test_standby.py::test_an_asynchronous_standby_has_all "
                 "--faults postgresql/faults.yaml --seeds 4",
                 "minigts explore postgresql-transactions.yaml postgresql/test_transactions.py --seeds 3",

@@ -33,17 +33,25 @@ ask(go_silent, op="write", key="x", value="2")
 """
 
 
-def folder_of(topology: Path) -> Path:
-    return EXAMPLES / {"sentinel": "valkey", "postgresql-transactions": "postgresql"}.get(topology.stem, topology.stem)
+FOLDERS = {
+    "sentinel": "valkey",
+    "postgresql-transactions": "postgresql",
+    "etcd-alone": "etcd",
+}
+"""The folders of examples that have not their topology's name."""
+PLANS = {"postgresql-transactions": (), "etcd-alone": ("power",), "nats": ("faults", "power")}
+"""The plans of examples that have others than `faults`; clients of the first alone disturb each other."""
+MACHINES = {"nats": 4, "etcd-alone": 2}
+"""How many machines there are; clients of these have a host of their own."""
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES, ids=lambda path: path.stem)
 def test_an_example_can_be_read(topology: Path) -> None:
     plan = load(topology, time="virtual")
-    assert len(plan.machines) == (4 if topology.stem == "nats" else 3)  # its client has a host of its own
-    of = folder_of(topology)
-    if topology.stem != "postgresql-transactions":  # its clients alone disturb each other
-        read = faults.parse((of / "faults.yaml").read_text(), "faults.yaml", plan)
+    assert len(plan.machines) == MACHINES.get(topology.stem, 3)
+    of = EXAMPLES / FOLDERS.get(topology.stem, topology.stem)
+    for name in PLANS.get(topology.stem, ("faults",)):
+        read = faults.parse((of / f"{name}.yaml").read_text(), f"{name}.yaml", plan)
         assert any(draws.draw(read, plan, seed) for seed in range(1, 4))
     for program in of.glob("*.py"):
         compile(program.read_text(), str(program), "exec")
