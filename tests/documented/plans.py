@@ -354,6 +354,8 @@ PLANS = {
                 "minigts suite run tc-testing ~/linux/tools/testing/selftests/tc-testing",
                 "minigts suite run iproute2 ~/iproute2/testsuite",
                 "minigts suite run frr ~/frr/tests/topotests --only 'ospf_topo1/*'",
+                "minigts suite run kselftest ~/kselftest --only 'net/forwarding:bridge_activity_notify.sh' "
+                "--env PATH=/suite/net/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                 "minigts suite run packetdrill $D --program ./packetdrill --only 'tcp_close_no_rst ipv4' --capture",
                 "minigts kernel build checked --debug kasan,lockdep",
                 "minigts suite run packetdrill $D --program ./packetdrill --only 'tcp_close_no_rst ipv4' "
@@ -362,6 +364,9 @@ PLANS = {
                 "minigts suite run kselftest ~/kselftest --only 'net/mptcp:*' "
                 "--env SELFTESTS_MPTCP_LIB_OVERRIDE_FLAKY=1 --load 0,8",
                 "minigts suite run packetdrill $D --program ./packetdrill --tolerance 1000 --in-a-lab 8",
+                "minigts kernel build hwsim --config EXPERT=y --config WIRELESS=y --config WLAN=y --config CFG80211=y "
+                "--config CFG80211_CERTIFICATION_ONUS=y --config CFG80211_REQUIRE_SIGNED_REGDB=n --config MAC80211=y "
+                "--config MAC80211_MESH=y --config MAC80211_HWSIM=y --config RFKILL=y",
             ),
             NOT_HERE,
         ),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from minigts.errors import InputError
-from minigts.suites import iproute2
+from minigts.suites import frr, iproute2
 from minigts.suites.frr import Frr
 from minigts.suites.iproute2 import Iproute2
 from minigts.suites.suite import SuiteOptions
@@ -109,6 +109,13 @@ def test_topotests_are_the_files_of_pytest_outside_of_what_is_left_out(topotests
     assert sorted(Frr().files(topotests, b)) == [
         *("bgp_b/test_b1.py", "conftest.py", "lib/test/test_json.py", "lib/topogen.py", "munet/base.py", "pytest.ini")
     ]
+
+
+def test_exabgp_gets_the_long_forms_of_its_options() -> None:
+    script = frr.RUN.split("/run/suite/exabgp <<'END'\n")[1].split("END\n")[0].replace("/usr/sbin/exabgp", "echo")
+    words = ["-e", "/etc/exabgp/exabgp.env", "a b"]
+    done = subprocess.run(["sh", "-c", script, "sh", *words], capture_output=True, text=True, check=True)
+    assert done.stdout == "--env /etc/exabgp/exabgp.env a b\n"
 
 
 @pytest.mark.parametrize(
