@@ -30,7 +30,7 @@ PARTS = {
     "Do": (
         "docs/README docs/lab docs/serve docs/experiments docs/classics docs/testing docs/python docs/results "
         "docs/campaigns docs/explore docs/suites docs/agents docs/arena docs/kubernetes docs/policy "
-        "docs/which-network-for-my-cluster docs/routing-protocols docs/internet docs/kernels "
+        "docs/which-network-for-my-cluster docs/routing-protocols docs/internet docs/satellites docs/kernels "
         "docs/netlab docs/imports docs/gts docs/vagrant"
     ),
     "Look up": (

@@ -418,6 +418,12 @@ PLANS = {
             "minigts explain s1-s5": "asks that lab",
         },
     ),
+    "docs/satellites.md": Plan(
+        not_run={
+            "minigts up shell.yaml": "fourteen hosts; a test plays a smaller shell",
+            "minigts play": "needs that lab",
+        },
+    ),
     "docs/kernels.md": Plan(
         not_run=dict.fromkeys(
             (

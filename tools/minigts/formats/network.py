@@ -105,6 +105,8 @@ class Network:
     """The block of the links' addresses; empty: the usual one."""
     time: str = ""
     """`real` where a setting exists in real time only; else empty."""
+    schedule: tuple[Mapping[str, Data], ...] = ()
+    """What links do over time, in the words of a topology."""
     notes: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
@@ -238,6 +240,8 @@ def _document(network: Network) -> dict[str, Data]:
         document["switches"] = dict(switches)
     if network.links:
         document["links"] = [_link(each) for each in network.links]
+    if network.schedule:
+        document["schedule"] = [dict(step) for step in network.schedule]
     return document
 
 

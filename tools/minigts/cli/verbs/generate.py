@@ -33,3 +33,40 @@ def generate_internet(
     drawn = internet(ases, seed)
     load.require_fit(drawn, "--ases")
     give(network.text(drawn), into)
+
+
+@verb.command("satellites")
+def generate_satellites(
+    planes: Annotated[int, typer.Option("--planes", metavar="N", help="How many orbits.")] = 3,
+    each: Annotated[int, typer.Option("--each", metavar="N", help="How many satellites on each.")] = 4,
+    altitude: Annotated[float, typer.Option("--altitude", metavar="KM", help="How high they fly, in km.")] = 8000.0,
+    inclination: Annotated[
+        float, typer.Option("--inclination", metavar="DEGREES", help="How far the orbits lean from the equator.")
+    ] = 53.0,
+    phasing: Annotated[
+        int, typer.Option("--phasing", metavar="N", help="Walker's F: the lead of the next orbit's satellites.")
+    ] = 0,
+    star: Annotated[
+        bool, typer.Option("--star", help="Spread the orbits over half of the equator, as polar shells have it.")
+    ] = False,
+    stations: Annotated[
+        str, typer.Option("--stations", metavar="CITIES", help="Cities with a station, between commas.")
+    ] = "",
+    length: Annotated[int, typer.Option("--length", metavar="SECONDS", help="How long the schedule is.")] = 600,
+    every: Annotated[int, typer.Option("--every", metavar="SECONDS", help="How often places are calculated.")] = 10,
+    into: Into = None,
+) -> None:
+    """Calculate a shell of satellites: delays and carriers of its links over time, as a schedule. Starts nothing.
+
+    Circular orbits after Walker. The topology is written on stdout or in a file; `minigts play` plays it.
+
+    Example:  minigts generate satellites --planes 3 --each 4 --stations vienna,tokyo -o shell.yaml
+    """
+    from minigts.formats import network
+    from minigts.generators.satellites import Constellation, satellites
+    from minigts.topology.read import load
+
+    shell = Constellation(planes, each, altitude, inclination, phasing, "star" if star else "delta")
+    made = satellites(shell, [city for city in stations.split(",") if city.strip()], length, every)
+    load.require_fit(made, "satellites")
+    give(network.text(made), into)
