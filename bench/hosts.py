@@ -7,6 +7,7 @@ of the lab's own processes and of this one, without other programs of the machin
 
 from __future__ import annotations
 
+import itertools
 import os
 import statistics
 import time
@@ -23,14 +24,19 @@ from minigts.topology.read.load import parse
 from minigts.topology.user_files import UserFiles
 
 Time = Literal["virtual", "real"]
-CHAIN = "name: bench\ntime: {time}\nchain: {{hosts: {hosts}, link: {{rtt: 10ms, rate: 50mbit}}}}\n"
+LAB = "name: bench\ntime: {time}\ndefaults: {{host: {{light: {light}}}, link: {{rtt: 10ms, rate: 50mbit}}}}\n{shape}\n"
+SHAPES = {"chain": "chain: {{hosts: {hosts}}}", "star": "star: {{clients: {clients}}}"}
+Shape = Literal["chain", "star"]
+Kind = Literal["full", "light"]
 CONFIGURING, CALIBRATING = "configuring ", "measuring "
 HEADS = ("", ">answer, s", ">configured, s", ">down, s", ">processor until configured, s", ">MiB a host")
 
 
-def measure(hosts: int, clock: Time) -> dict[str, float]:
+def measure(hosts: int, clock: Time, shape: Shape, *, light: bool) -> dict[str, float]:
     """The figures of one lab, from its start until it is down."""
-    plan = parse(CHAIN.format(time=clock, hosts=hosts), "chain", beside=UserFiles(stage.PROJECT))
+    shaped = SHAPES[shape].format(hosts=hosts, clients=hosts - 1)
+    text = LAB.format(time=clock, light=str(light).lower(), shape=shaped)
+    plan = parse(text, shape, beside=UserFiles(stage.PROJECT))
     said: list[tuple[float, str]] = []
     used: list[float] = []
     started, own_s = time.monotonic(), time.process_time()
@@ -72,14 +78,18 @@ def main() -> None:
     arguments.add_argument("--hosts", nargs="+", type=int, default=[2, 6, 20, 50, 100])
     arguments.add_argument("--time", choices=get_args(Time), default="virtual")
     arguments.add_argument("--runs", type=int, default=3)
+    arguments.add_argument("--kinds", nargs="+", choices=get_args(Kind), default=["full"])
+    arguments.add_argument("--shape", choices=get_args(Shape), default="chain")
     chosen = arguments.parse_args()
     figures = stage.Figures("hosts", chosen.topology)
     found: dict[str, Any] = {}
-    for hosts in chosen.hosts:
-        console.note(f"{hosts} hosts")
-        runs = [measure(hosts, chosen.time) for _ in range(chosen.runs)]
-        found[str(hosts)] = {"runs": runs, "median": medians(runs)}
-    rows = ((f"{hosts} hosts", *(f"{value:.2f}" for value in each["median"].values())) for hosts, each in found.items())
+    for hosts, kind in itertools.product(chosen.hosts, chosen.kinds):
+        light = kind == "light"
+        called = f"{hosts} light hosts" if light else f"{hosts} hosts"
+        console.note(called)
+        runs = [measure(hosts, chosen.time, chosen.shape, light=light) for _ in range(chosen.runs)]
+        found[called] = {"runs": runs, "median": medians(runs)}
+    rows = ((called, *(f"{value:.2f}" for value in each["median"].values())) for called, each in found.items())
     tables.show_table(f"Bare hosts in {chosen.time} time, medians of {chosen.runs}", HEADS, rows)
     figures.write(chosen.out, {"time": chosen.time, "hosts": found})
 

@@ -31,7 +31,7 @@ PARTS = {
         "docs/README docs/lab docs/serve docs/experiments docs/classics docs/testing docs/python docs/results "
         "docs/campaigns docs/explore docs/suites docs/agents docs/arena docs/kubernetes docs/policy "
         "docs/which-network-for-my-cluster docs/routing-protocols docs/internet docs/satellites docs/kernels "
-        "docs/netlab docs/imports docs/gts docs/vagrant"
+        "docs/netlab docs/imports docs/gts docs/light-hosts docs/vagrant"
     ),
     "Look up": (
         "reference/verbs docs/topology-language reference/topology docs/experiment-language reference/experiment "

@@ -333,6 +333,9 @@ PLANS = {
             f"compiles a kernel, or needs one: {OTHER_TEST}tests/live/test_kernels.py",
         )
     ),
+    "docs/light-hosts.md": Plan(
+        not_run={"minigts up topologies/thousand.yaml --certify quick": f"{OTHER_TEST}test_light.py, with fewer hosts"}
+    ),
     "docs/netlab.md": Plan(
         not_run=dict.fromkeys(
             (

@@ -1,6 +1,7 @@
 //! Reads requests from the control line, runs their commands side by side, and writes the commands' output to the line.
 
 use crate::command::{Command, Request};
+use crate::light::Place;
 use crate::system::done;
 use crate::wire;
 use std::collections::BTreeMap;
@@ -137,7 +138,11 @@ impl Agent {
         self.send(0, wire::TAKEN, &(length as u32).to_be_bytes())?;
         for frame in self.decoder.feed(&data[..length]) {
             match (frame.kind, self.commands.get_mut(&frame.channel)) {
-                (wire::RUN, None) => self.run(frame.channel, &frame.payload)?,
+                (wire::RUN, None) => self.run(frame.channel, None, &frame.payload)?,
+                (wire::RUN_WITHIN, None) => {
+                    let (host, payload) = wire::named(&frame.payload);
+                    self.run(frame.channel, Some(host), payload)?;
+                }
                 (wire::INPUT, Some(command)) => command.take(&frame.payload),
                 (wire::KILL, Some(command)) => command.kill(),
                 (wire::RESIZE, Some(command)) => command.resize(&frame.payload),
@@ -147,12 +152,13 @@ impl Agent {
         Ok(true)
     }
 
-    fn run(&mut self, channel: u32, payload: &[u8]) -> io::Result<()> {
+    /// Run a command, in a light host if one is named.
+    fn run(&mut self, channel: u32, host: Option<&[u8]>, payload: &[u8]) -> io::Result<()> {
+        let group = self.groups.join(channel.to_string());
         let started = match Request::read(payload) {
-            Some(request) => Command::start(&request, self.groups.join(channel.to_string()))
-                .map_err(|error| {
-                    format!("{}: {error}\n", String::from_utf8_lossy(&request.argv[0]))
-                }),
+            Some(request) => start(&request, host, group).map_err(|error| {
+                format!("{}: {error}\n", String::from_utf8_lossy(&request.argv[0]))
+            }),
             None => Err("this is no request\n".into()),
         };
         match started {
@@ -287,4 +293,8 @@ fn poll(watched: &mut [libc::pollfd], until: Option<Instant>) -> io::Result<()> 
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
         result => result,
     }
+}
+fn start(request: &Request, host: Option<&[u8]>, group: PathBuf) -> io::Result<Command> {
+    let place = host.map(|name| Place::find(&String::from_utf8_lossy(name)));
+    Command::start(request, place.transpose()?.as_ref(), group)
 }

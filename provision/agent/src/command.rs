@@ -1,6 +1,7 @@
 //! A command that runs, and the descriptors of its input and output.
 
 use crate::json::Value;
+use crate::light::{self, Place};
 use crate::system::done;
 use crate::wire;
 use std::collections::VecDeque;
@@ -86,18 +87,19 @@ pub struct Command {
 }
 
 impl Command {
-    /// Start a command in a new control group of that path.
-    pub fn start(request: &Request, group: PathBuf) -> io::Result<Command> {
+    /// Start a command in a new control group of that path, and in a light host's place if there is one.
+    pub fn start(request: &Request, place: Option<&Place>, group: PathBuf) -> io::Result<Command> {
         fs::create_dir_all(&group)?;
-        Command::start_in(request, &group).inspect_err(|_| drop(fs::remove_dir(&group)))
+        Command::start_in(request, place, &group).inspect_err(|_| drop(fs::remove_dir(&group)))
     }
 
-    fn start_in(request: &Request, group: &Path) -> io::Result<Command> {
+    fn start_in(request: &Request, place: Option<&Place>, group: &Path) -> io::Result<Command> {
         let (input, outputs, pid) = match request.terminal {
             Some(size) => {
                 let (master, slave) = terminal(size)?;
                 let pid = spawn(
                     request,
+                    place,
                     group,
                     [slave.try_clone()?, slave.try_clone()?, slave],
                 )?;
@@ -110,7 +112,7 @@ impl Command {
             None => {
                 let [(stdin, input), (output, stdout), (errors, stderr)] =
                     [pipe()?, pipe()?, pipe()?];
-                let pid = spawn(request, group, [stdin, stdout, stderr])?;
+                let pid = spawn(request, place, group, [stdin, stdout, stderr])?;
                 let outputs = vec![
                     (wire::STDOUT, File::from(output)),
                     (wire::STDERR, File::from(errors)),
@@ -212,7 +214,12 @@ impl Drop for Command {
 }
 
 /// Start the program. The child enters its control group before it becomes the program, so nothing that it starts is ever outside.
-fn spawn(request: &Request, group: &Path, streams: [OwnedFd; 3]) -> io::Result<libc::pid_t> {
+fn spawn(
+    request: &Request,
+    place: Option<&Place>,
+    group: &Path,
+    streams: [OwnedFd; 3],
+) -> io::Result<libc::pid_t> {
     let member = OpenOptions::new()
         .write(true)
         .open(group.join("cgroup.procs"))?;
@@ -227,8 +234,12 @@ fn spawn(request: &Request, group: &Path, streams: [OwnedFd; 3]) -> io::Result<l
         .stdin(stdin)
         .stdout(stdout)
         .stderr(stderr);
+    let first = place.map(Place::copy).transpose()?;
     let prepare = move || {
         (&member).write_all(b"0")?;
+        if let Some(place) = &first {
+            place.enter(HOME)?;
+        }
         unblock_signals()?;
         done(unsafe { libc::setsid() })?;
         if takes_terminal {
@@ -236,7 +247,16 @@ fn spawn(request: &Request, group: &Path, streams: [OwnedFd; 3]) -> io::Result<l
         }
         Ok(())
     };
-    let child = unsafe { command.pre_exec(prepare) }.spawn()?;
+    unsafe { command.pre_exec(prepare) };
+    let child = match place {
+        Some(place) => {
+            place.number_children()?;
+            let child = command.spawn();
+            light::number_children_as_own()?;
+            child?
+        }
+        None => command.spawn()?,
+    };
     Ok(child.id() as libc::pid_t)
 }
 

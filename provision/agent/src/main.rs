@@ -2,6 +2,7 @@
 //!
 //!     agent           as process 1
 //!     agent line      at the other end of an SSH connection, on standard input and output
+//!     agent light     makes the hosts that share this guest's kernel
 //!     probe ADDRESS COUNT INTERVAL_S [SIZE]
 //!
 //! The agent speaks the frames of wire.py. Every command gets a control group of its own, so that all that it has started ends
@@ -10,6 +11,7 @@
 mod agent;
 mod command;
 mod json;
+mod light;
 mod probe;
 mod system;
 mod wire;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
     let result = match (name, words.get(1).map(String::as_str)) {
         ("probe", _) => probe::run(&words[1..]),
         (_, Some("line")) => on_standard_streams(),
+        (_, Some("light")) => light::make(),
         _ => as_process_1(),
     };
     match result {

@@ -18,6 +18,13 @@ const MOUNTS: [(&str, &str, &str); 8] = [
     // Without favordynmods, each move into a control group takes some 60 ms.
     ("cgroup2", "/sys/fs/cgroup", "favordynmods"),
 ];
+/// Links in /dev that udev makes elsewhere: each with what it leads to.
+const LINKS: [(&str, &str); 4] = [
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "fd/0"),
+    ("/dev/stdout", "fd/1"),
+    ("/dev/stderr", "fd/2"),
+];
 const CONTROLLERS: [&str; 4] = ["cpu", "memory", "pids", "io"];
 /// How much the kernel reads ahead of the root disk, in KiB. It costs no memory, since the pages are the image's own, and a
 /// program gets as much at once.
@@ -31,6 +38,10 @@ pub fn prepare() -> io::Result<()> {
     for (kind, target, options) in MOUNTS {
         mount(kind, target, options)
             .map_err(|error| io::Error::other(format!("{target}: {error}")))?;
+    }
+    for (link, target) in LINKS {
+        // It fails where there is one.
+        let _ = std::os::unix::fs::symlink(target, link);
     }
     for controller in CONTROLLERS {
         // It fails for a controller that this kernel does not have.

@@ -11,10 +11,21 @@ pub const STDOUT: u8 = 5;
 pub const STDERR: u8 = 6;
 pub const EXIT: u8 = 7;
 pub const TAKEN: u8 = 8;
+/// RUN for a light host.
+pub const RUN_WITHIN: u8 = 16;
 /// How many bytes of output a frame has at the most.
 pub const CHUNK: usize = 16384;
 
 const HEADER: usize = 9;
+
+/// The parts of a RUN_WITHIN: a light host's name, behind a byte with its length, and a RUN's payload.
+pub fn named(payload: &[u8]) -> (&[u8], &[u8]) {
+    let Some((length, rest)) = payload.split_first() else {
+        return (b"", b"");
+    };
+    rest.split_at_checked(usize::from(*length))
+        .unwrap_or((b"", b""))
+}
 
 #[derive(Debug, PartialEq)]
 pub struct Frame {
@@ -71,6 +82,14 @@ fn first_of(bytes: &[u8]) -> Option<(Frame, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_for_a_light_host_has_its_name_in_front() {
+        assert_eq!(named(b"\x02h1{}"), (&b"h1"[..], &b"{}"[..]));
+        for none in [&b""[..], b"\x09h1"] {
+            assert_eq!(named(none), (&b""[..], &b""[..]));
+        }
+    }
 
     #[test]
     fn frames_come_out_of_a_stream_in_pieces_of_any_size() {

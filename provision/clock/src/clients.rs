@@ -367,15 +367,19 @@ impl Server {
             State::Waiting => "waiting",
             State::Running => "running",
         };
-        let specs = &self.scheduler.topology.hosts;
-        let all = specs.iter().zip(&self.scheduler.hosts).zip(&self.starts);
-        all.map(|((spec, host), start)| HostState {
-            name: spec.name.clone(),
-            state: host.as_ref().map_or("absent", state),
-            turn_s: host.as_ref().map_or(0, Host::turn_lasts_s),
-            lost: start.lost.clone(),
-        })
-        .collect()
+        let specs = self.scheduler.topology.hosts.iter().enumerate();
+        specs
+            .map(|(index, spec)| {
+                let kernel = spec.within.as_ref().map_or(index, |within| within.kernel);
+                let host = self.scheduler.hosts[kernel].as_ref();
+                HostState {
+                    name: spec.name.clone(),
+                    state: host.map_or("absent", state),
+                    turn_s: host.map_or(0, Host::turn_lasts_s),
+                    lost: self.starts[kernel].lost.clone(),
+                }
+            })
+            .collect()
     }
 
     fn pause(&mut self, host: usize, pauses: bool) -> Answer {

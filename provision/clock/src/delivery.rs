@@ -2,13 +2,17 @@
 //!
 //! All times are nanoseconds of the lab's clock.
 
+use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 
+use crate::course;
 use crate::host::{Host, CONSOLE, TURNS_FOR_EACH};
 use crate::page::{Note, NOTES};
 use crate::rings::Delivery;
+use crate::storm::Watch;
+use crate::trunk::{self, Inlet};
 use crate::under_way::Held;
 
 /// How many frames may wait for a modelled processor: Linux's default of net.core.netdev_max_backlog.
@@ -23,13 +27,24 @@ pub struct Arrival {
     pub time: u64,
     /// The host and port that sent it, and its number among that port's frames.
     pub origin: (usize, usize, u64),
-    /// The device by which it comes: its port's number and 1.
+    /// The device by which it comes, and its tag there, if that is a trunk.
     pub device: usize,
+    pub tag: Option<u16>,
     /// Whether the receiving host's modelled processor has processed it already.
     pub processed: bool,
     pub frame: Vec<u8>,
     /// Its share of what may be under way, which is free again when the frame has arrived or is lost.
     pub _held: Held,
+}
+
+impl Arrival {
+    /// The frame as the device carries it.
+    fn as_carried(&self) -> Cow<'_, [u8]> {
+        match self.tag {
+            Some(tag) => trunk::tagged(&self.frame, tag).into(),
+            None => (&self.frame).into(),
+        }
+    }
 }
 
 impl PartialEq for Arrival {
@@ -176,35 +191,45 @@ impl Host {
     fn refuse(&mut self, arrival: &Arrival, time: u64) {
         let (host, port, _) = arrival.origin;
         self.overrun.push((host, port));
-        self.course.borrow_mut().refused(
-            time,
-            arrival.device - 1,
-            arrival.frame.len(),
-            arrival.origin,
-        );
+        let (course, port, _) = self.receiver(arrival);
+        course
+            .borrow_mut()
+            .refused(time, port, arrival.frame.len(), arrival.origin);
+    }
+
+    /// Whose frame it is that comes: the course and the port of a host with this kernel, and what that host knows of storms.
+    fn receiver(&mut self, arrival: &Arrival) -> (course::Shared, usize, &mut Watch) {
+        if let Some((seat, watch)) = arrival.tag.and_then(|tag| self.seats.of(tag)) {
+            return (seat.course.clone(), seat.of.1, watch);
+        }
+        let port = arrival.device.saturating_sub(1);
+        (self.course.clone(), port, &mut self.watch)
+    }
+
+    /// A frame has found room in the kernel's buffers.
+    fn enter(&mut self, arrival: &Arrival, time: u64) {
+        let (course, port, watch) = self.receiver(arrival);
+        watch.comes(time, arrival.origin.0, &arrival.frame);
+        course
+            .borrow_mut()
+            .got(time, port, arrival.frame.len(), arrival.origin);
+        self.full[arrival.device].takes_nothing = false;
+        self.turns_left += TURNS_FOR_EACH;
     }
 
     /// Put a frame into the kernel's buffers. False if they have no room.
     fn put(&mut self, arrival: &Arrival, time: u64) -> io::Result<bool> {
         match self.devices[arrival.device]
             .rings
-            .put_input(&arrival.frame)?
+            .put_input(&arrival.as_carried())?
             .0
         {
             Delivery::NoRoom => return Ok(false),
             Delivery::Silent => {}
             Delivery::Call => self.call(arrival.device, time),
         }
-        self.watch.comes(time, arrival.origin.0, &arrival.frame);
-        self.course.borrow_mut().got(
-            time,
-            arrival.device - 1,
-            arrival.frame.len(),
-            arrival.origin,
-        );
-        self.full[arrival.device].takes_nothing = false;
+        self.enter(arrival, time);
         self.full[arrival.device].in_vain = 0;
-        self.turns_left += TURNS_FOR_EACH;
         Ok(true)
     }
 
@@ -246,10 +271,10 @@ impl Host {
         self.request = Some(time);
     }
 
-    /// At `now` the card of that device has a carrier, or none. Its kernel is told with a turn at that moment.
-    pub fn set_carrier(&mut self, device: usize, has_carrier: bool, now: u64) {
-        if self.devices[device].set_carrier(has_carrier) && !self.is_new() {
-            self.changed |= 1 << device;
+    /// At `now` a port has a carrier, or none. Its kernel is told with a turn at that moment.
+    pub fn set_carrier(&mut self, port: Inlet, has_carrier: bool, now: u64) {
+        if self.devices[port.device].set_carrier(port.tag, has_carrier) && !self.is_new() {
+            self.changed |= 1 << port.device;
             self.request = Some(self.request.map_or(now, |request| request.min(now)));
         }
     }
@@ -267,24 +292,19 @@ impl Host {
             if self.due.len() == NOTES {
                 break;
             }
-            let Some(index) = self.devices[first.device].rings.put_ahead(&first.frame)? else {
+            let rings = &mut self.devices[first.device].rings;
+            let Some(index) = rings.put_ahead(&first.as_carried())? else {
                 break;
             };
-            self.watch.comes(first.time, first.origin.0, &first.frame);
-            self.course.borrow_mut().got(
-                first.time,
-                first.device - 1,
-                first.frame.len(),
-                first.origin,
-            );
+            let Some(Reverse(first)) = self.arrivals.pop() else {
+                break;
+            };
+            self.enter(&first, first.time);
             self.due.push(Note {
                 time: first.time,
                 device: first.device,
                 index,
             });
-            self.full[first.device].takes_nothing = false;
-            self.turns_left += TURNS_FOR_EACH;
-            self.arrivals.pop();
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use crate::calendar::lie;
 use crate::rings::{Memory, Region, Rings, OUTPUT};
 use crate::socket::{self, Received};
 use crate::taken_away;
+use crate::trunk::TAG_BYTES;
 
 const F_NET_MAC: u64 = 1 << 5;
 const F_NET_MERGE: u64 = 1 << 15;
@@ -49,6 +50,11 @@ const VRING_KICK: u32 = 35;
 /// Where a card's settings say whether it has a carrier, after its MAC address: a word of 16 bits, whose lowest is set then.
 const CARRIER_AT: usize = 6;
 
+/// Where they say that it is a trunk, and which of its ports have no carrier, a bit for each tag. No standard knows of these;
+/// the kernel's patch 33 does.
+const TRUNK_AT: usize = 63;
+const CUT_AT: usize = 64;
+
 const HEADER: usize = 12;
 const LONGEST: usize = 1 << 12;
 
@@ -57,6 +63,7 @@ pub enum Kind {
     /// A card with that MAC address.
     Network {
         mac: [u8; 6],
+        is_trunk: bool,
     },
     Console,
 }
@@ -77,6 +84,8 @@ pub struct Device {
     kind: Kind,
     /// Whether there is light on the cable, or what a card takes for it.
     has_carrier: bool,
+    /// A bit for each port of a trunk that has no carrier, by its tag.
+    cut: [u8; TAG_BYTES],
     socket: OwnedFd,
     /// A descriptor by which the device could call the kernel. It does not: the kernel is told of input with its turn. But the
     /// kernel takes the device for broken when this is closed.
@@ -94,6 +103,7 @@ impl Device {
         Device {
             kind,
             has_carrier: true,
+            cut: [0; TAG_BYTES],
             socket,
             _calls: None,
             rings: Rings::new(kind),
@@ -112,9 +122,20 @@ impl Device {
         self.rings.move_to(memory)
     }
 
-    /// Give the card a carrier, or take it away. True if that is another state than before; the kernel has to be told then.
-    pub fn set_carrier(&mut self, has_carrier: bool) -> bool {
-        std::mem::replace(&mut self.has_carrier, has_carrier) != has_carrier
+    /// Give the card, or the port with that tag, a carrier, or take it away. True if that is another state than before; the
+    /// kernel has to be told then.
+    pub fn set_carrier(&mut self, tag: Option<u16>, has_carrier: bool) -> bool {
+        let Some(tag) = tag else {
+            return std::mem::replace(&mut self.has_carrier, has_carrier) != has_carrier;
+        };
+        let (byte, bit) = (&mut self.cut[usize::from(tag) / 8], 1 << (tag % 8));
+        let before = *byte;
+        *byte = if has_carrier {
+            before & !bit
+        } else {
+            before | bit
+        };
+        *byte != before
     }
 
     /// Read one message of the kernel's, if there is one, and answer it. `Output` is answered by `done`.
@@ -244,10 +265,12 @@ impl Device {
     /// A part of the device's configuration space, in the message that asked for it.
     fn config(&self, payload: &[u8]) -> io::Result<Vec<u8>> {
         let (offset, size) = (number(payload, 0)? as usize, number(payload, 1)? as usize);
-        let mut space = vec![0; 256];
-        if let Kind::Network { mac } = self.kind {
+        let mut space = vec![0; CUT_AT + TAG_BYTES];
+        if let Kind::Network { mac, is_trunk } = self.kind {
             space[..CARRIER_AT].copy_from_slice(&mac);
             space[CARRIER_AT] = u8::from(self.has_carrier);
+            space[TRUNK_AT] = u8::from(is_trunk);
+            space[CUT_AT..].copy_from_slice(&self.cut);
         }
         let mut answer = payload.to_vec();
         for (index, byte) in answer.iter_mut().skip(12).take(size).enumerate() {

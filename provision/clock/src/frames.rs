@@ -16,6 +16,7 @@ pub const LONGEST_FROM_AGENT: usize = 1 << 16;
 
 // Kinds of frames. WAIT and PACE are for the clock alone, and no agent gets them.
 pub const RUN: u8 = 1;
+pub const RUN_WITHIN: u8 = 16;
 pub const KILL: u8 = 3;
 pub const STDOUT: u8 = 5;
 pub const STDERR: u8 = 6;

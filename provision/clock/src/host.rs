@@ -19,6 +19,7 @@ use crate::page::Note;
 use crate::rings::QUEUE_SIZE;
 use crate::socket::{Outbox, Received};
 use crate::storm;
+use crate::trunk::Seats;
 
 /// A kernel that asks to run at this time or later asks for none: it sleeps until something comes.
 const NEVER: u64 = i64::MAX as u64 / 2;
@@ -99,6 +100,8 @@ pub struct Host {
     pub course: course::Shared,
     /// What it knows of frames that go round.
     pub watch: storm::Watch,
+    /// The hosts that share its kernel; none where it has cards for ports of its own.
+    pub seats: Seats,
     /// How many turns the host may still have in its window.
     pub turns_left: u64,
     /// When the kernel was started, and then when its first turn began: its own time counts from there.
@@ -154,6 +157,7 @@ impl Host {
             calendar: Calendar::new(calendar)?,
             course: Course::new(&course::Order::default(), None).of(0),
             watch: storm::Watch::new(0, storm::Shared::default()),
+            seats: Seats::default(),
             turns_left: 0,
             started_at: now,
             turn_began: Instant::now(),

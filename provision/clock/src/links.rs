@@ -9,6 +9,7 @@ use crate::course::Fate;
 use crate::delivery::Arrival;
 use crate::host::Host;
 use crate::orders::{PortSettings, Topology, WireState};
+use crate::trunk::{self, Inlet};
 use crate::under_way::UnderWay;
 use crate::wire::Wire;
 
@@ -17,8 +18,9 @@ const WITHOUT_LINKS_NS: u64 = 1_000_000_000;
 
 struct Port {
     wire: Wire,
-    /// The (host, port) at the other end.
-    peer: (usize, usize),
+    /// Where its frames come from, and where they come to a kernel.
+    own: Inlet,
+    to: Inlet,
     under_way: UnderWay,
 }
 
@@ -31,8 +33,7 @@ impl Port {
         time: u64,
         frame: Vec<u8>,
     ) -> bool {
-        let (peer, peer_port) = self.peer;
-        let Some(peer) = &mut hosts[peer] else {
+        let Some(peer) = &mut hosts[self.to.kernel] else {
             return true;
         };
         let Some(held) = self.under_way.hold(frame.len(), &self.wire) else {
@@ -42,7 +43,8 @@ impl Port {
         peer.expect(Arrival {
             time,
             origin,
-            device: peer_port + 1,
+            device: self.to.device,
+            tag: self.to.tag,
             processed: false,
             frame,
             _held: held,
@@ -114,7 +116,7 @@ impl Links {
         let from = (one.host, one.port);
         let port = &mut self.ports[from.0][from.1];
         let first = port.wire.first_changed(now, &one.wire);
-        let arriving = match (first, &mut hosts[port.peer.0]) {
+        let arriving = match (first, &mut hosts[port.to.kernel]) {
             (Some(first), Some(peer)) => peer.take_back(from, first),
             _ => HashMap::new(),
         };
@@ -122,15 +124,17 @@ impl Links {
         for (number, time, frame) in port.wire.set(now, one.wire, arriving) {
             port.deliver(hosts, (from.0, from.1, number), time, frame);
         }
-        if let Some(host) = &mut hosts[from.0] {
-            host.set_carrier(from.1 + 1, has_carrier, now);
+        let own = port.own;
+        if let Some(host) = &mut hosts[own.kernel] {
+            host.set_carrier(own, has_carrier, now);
         }
     }
 
     /// Let a host's cards have their carriers, or none, as their wires are set. Its kernel has just been started.
     pub fn set_carriers(&self, index: usize, host: &mut Host, now: u64) {
-        for (port, Port { wire, .. }) in self.ports[index].iter().enumerate() {
-            host.set_carrier(port + 1, wire.settings().no_carrier == 0, now);
+        let ports = self.ports.iter().flatten();
+        for Port { wire, own, .. } in ports.filter(|port| port.own.kernel == index) {
+            host.set_carrier(*own, wire.settings().no_carrier == 0, now);
         }
     }
 
@@ -149,7 +153,8 @@ impl Links {
             for (port, mac) in ports[index].iter_mut().zip(&host.ports) {
                 if let Some(before) = kept.remove(&(index, mac.as_str())) {
                     *port = Port {
-                        peer: port.peer,
+                        own: port.own,
+                        to: port.to,
                         ..before
                     };
                 }
@@ -236,6 +241,7 @@ fn ports_of(topology: &Topology) -> io::Result<Vec<Vec<Port>>> {
         let spec = topology.hosts.get(host);
         spec.is_some_and(|spec| port < spec.ports.len())
     };
+    let inlets = trunk::inlets(topology)?;
     let mut all = Vec::new();
     for (host, spec) in topology.hosts.iter().enumerate() {
         let mut ports = Vec::new();
@@ -252,7 +258,8 @@ fn ports_of(topology: &Topology) -> io::Result<Vec<Vec<Port>>> {
             let wire = Wire::new(settings);
             ports.push(Port {
                 wire,
-                peer,
+                own: inlets[host][port],
+                to: inlets[peer.0][peer.1],
                 under_way: UnderWay::of_port(&of_host),
             });
         }

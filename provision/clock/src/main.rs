@@ -30,6 +30,7 @@ mod storm;
 mod taken_away;
 mod trace;
 mod traffic;
+mod trunk;
 mod under_way;
 mod variation;
 mod waiting;

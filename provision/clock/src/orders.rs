@@ -44,6 +44,21 @@ pub struct HostSpec {
     pub ports: Vec<String>,
     /// None: what passes its ports takes the host no time.
     pub processor: Option<Processor>,
+    /// Whether its kernel has one card, a trunk, for the ports of all hosts that share it, and none for ports of its own.
+    #[serde(default)]
+    pub trunk: bool,
+    /// None: the host has a kernel of its own.
+    #[serde(default)]
+    pub within: Option<Within>,
+}
+
+/// Where a host is that shares a kernel.
+#[derive(Deserialize)]
+pub struct Within {
+    /// The number of the host whose kernel it is.
+    pub kernel: usize,
+    /// The tag of each of its ports on that kernel's trunk.
+    pub tags: Vec<u16>,
 }
 
 /// The time that a modelled processor takes for each frame that passes a port of its host, in nanoseconds.

@@ -20,6 +20,7 @@ use crate::host::{Host, State, Step};
 use crate::links::Links;
 use crate::orders::{Captured, PortSettings, Topology};
 use crate::storm::{self, Watch};
+use crate::trunk::Seat;
 
 /// How long a kernel may take until its agent greets, by the lab's time: 300 s.
 const LONGEST_BOOT_NS: u64 = 300 * 1_000_000_000;
@@ -78,7 +79,9 @@ impl Scheduler {
     pub fn new(epoch_ns: u64, at_once: usize, topology: Topology) -> io::Result<Scheduler> {
         let links = Links::new(&topology)?;
         let hosts = topology.hosts.iter().map(|_| None).collect();
-        let started = vec![false; topology.hosts.len()];
+        // Hosts that share a kernel are there with it.
+        let hosts_within = topology.hosts.iter().map(|host| host.within.is_some());
+        let started = hosts_within.collect();
         let mut course = Course::new(&course::Order::default(), None);
         course.has(topology.hosts.len());
         Ok(Scheduler {
@@ -286,8 +289,23 @@ impl Scheduler {
         host.course = self.course.of(index);
         host.watch = Watch::new(index, self.storms.clone());
         host.course.borrow_mut().started(self.now);
+        self.seat(index, &mut host);
         self.links.set_carriers(index, &mut host, self.now);
         self.hosts[index] = Some(host);
+    }
+
+    /// Tell a kernel's host which hosts share the kernel.
+    fn seat(&mut self, kernel: usize, host: &mut Host) {
+        for (index, other) in self.topology.hosts.iter().enumerate() {
+            let Some(within) = other.within.as_ref().filter(|one| one.kernel == kernel) else {
+                continue;
+            };
+            for (port, tag) in within.tags.iter().enumerate() {
+                let (of, course) = ((index, port), self.course.of(index));
+                let watch = || Watch::new(index, self.storms.clone());
+                host.seats.add(*tag, Seat { of, course }, watch);
+            }
+        }
     }
 
     /// A kernel has been started, and was lost: nobody waits for it.

@@ -19,6 +19,7 @@ use crate::scheduler::{Ended, Progress, Scheduler};
 use crate::socket::{self, Received};
 use crate::sources::{Interest, Source, Sources};
 use crate::traffic::Heard;
+use crate::trunk::TRUNK_MAC;
 use crate::watchdog::Watchdog;
 
 /// The longest order of the supervisor's, in bytes.
@@ -202,9 +203,13 @@ impl Server {
         };
         let (calendar, line) = (next()?, next()?);
         let mut devices = vec![Device::new(Kind::Console, next()?)];
+        if spec.trunk {
+            let (mac, is_trunk) = (TRUNK_MAC, true);
+            devices.push(Device::new(Kind::Network { mac, is_trunk }, next()?));
+        }
         for port in &spec.ports {
-            let mac = parse_mac(port)?;
-            devices.push(Device::new(Kind::Network { mac }, next()?));
+            let (mac, is_trunk) = (parse_mac(port)?, false);
+            devices.push(Device::new(Kind::Network { mac, is_trunk }, next()?));
         }
         let processor = spec.processor.clone();
         let host = Host::new(calendar, line, devices, processor, self.scheduler.now)?;
@@ -367,7 +372,7 @@ impl Server {
                     continue;
                 }
                 frames::KILL => gate.forget(index, head.channel),
-                frames::RUN => {
+                frames::RUN | frames::RUN_WITHIN => {
                     host.last_channel = host.last_channel.max(head.channel);
                     gate.begin(index, head.channel);
                 }

@@ -11,6 +11,7 @@ use crate::orders::Captured;
 use crate::rings::QUEUE_SIZE;
 use crate::scheduler::Scheduler;
 use crate::socket::Received;
+use crate::trunk;
 
 /// How many bytes of a console's output may wait for the reader when there is more of it: as much as a queue has room for in an
 /// honest kernel, whose pieces are a page. An honest one waits, and has put out nothing more.
@@ -100,7 +101,7 @@ impl Scheduler {
                 return Ok(());
             };
             for frame in host.take_noted(&note, &mut taken)? {
-                self.send(index, note.device - 1, note.time, frame);
+                self.send_by(index, note.device, note.time, frame);
             }
         }
         Ok(())
@@ -114,7 +115,7 @@ impl Scheduler {
         };
         let now = host.time()?;
         for frame in host.devices[device].rings.take_output(None)? {
-            self.send(index, device - 1, now, frame);
+            self.send_by(index, device, now, frame);
         }
         match &mut self.hosts[index] {
             Some(host) => host.devices[device].done(),
@@ -150,23 +151,49 @@ impl Scheduler {
         Ok(())
     }
 
-    /// A frame leaves a host at `now` by one of its ports.
-    fn send(&mut self, index: usize, port: usize, now: u64, frame: Vec<u8>) {
-        let Some(host) = &mut self.hosts[index] else {
+    /// A frame leaves a kernel at `now` by one of its devices. Where that is a trunk, and the frame no port's, nobody gets it.
+    fn send_by(&mut self, kernel: usize, device: usize, now: u64, frame: Vec<u8>) {
+        if !self.topology.hosts[kernel].trunk {
+            return self.send(kernel, (kernel, device - 1), None, now, frame);
+        }
+        let Some((tag, frame)) = trunk::untagged(frame) else {
             return;
         };
-        let course = host.course.clone();
+        let host = self.hosts[kernel].as_mut();
+        if let Some((seat, _)) = host.and_then(|host| host.seats.of(tag)) {
+            let of = seat.of;
+            self.send(kernel, of, Some(tag), now, frame);
+        }
+    }
+
+    /// A frame leaves a host's port at `now`, from that kernel, on whose trunk it has had that tag.
+    fn send(
+        &mut self,
+        kernel: usize,
+        from: (usize, usize),
+        tag: Option<u16>,
+        now: u64,
+        frame: Vec<u8>,
+    ) {
+        let Some(host) = &mut self.hosts[kernel] else {
+            return;
+        };
+        let (index, port) = from;
+        let course = self.course.of(index);
         let content = course.borrow().content(&frame);
         let Some(leaves) = host.process(now, frame.len()) else {
             course.borrow_mut().overloaded(now, port, &content);
-            return self.links.count_overrun((index, port));
+            return self.links.count_overrun(from);
         };
-        if !host.watch.passes(now, port, content.hash) {
+        let watch = match tag.and_then(|tag| host.seats.of(tag)) {
+            Some((_, watch)) => watch,
+            None => &mut host.watch,
+        };
+        if !watch.passes(now, port, content.hash) {
             let fate = Fate::dropped_at(leaves);
             return course.borrow_mut().sent(now, port, &content, &fate);
         }
         let earliest = self.window.unwrap_or(self.now);
-        let from = (index, port);
         if let Some(captured) = &mut self.captured {
             captured.push(Captured::new(leaves, from, &frame));
         }

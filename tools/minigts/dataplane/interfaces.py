@@ -162,7 +162,7 @@ def _addresses(plan: Plan, host: Host, addressing: Addressing) -> Iterator[str]:
     yield batch_line("address", "replace", addressing.own(host), "dev", "lo", *at_once)
     for port in host.on_segments:
         yield batch_line("address", "replace", addressing.segment_address(port), "dev", port.name, *at_once)
-    for route in () if plan.has_routers else addressing.routes(plan.routes_of(host.name)):
+    for route in () if plan.has_routers else plan.set_routes_of(host, addressing):
         yield _route(route)
     if addressing.family == "ipv6":
         yield from _neighbours(plan, host, addressing)

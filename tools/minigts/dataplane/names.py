@@ -40,8 +40,10 @@ def server_argv(*, way_out: bool) -> tuple[str, ...]:
 
 
 def lines(plan: Plan, machine: Host | Switch) -> Iterator[str]:
-    """Lines of a `bash -eu` script that write /etc/hosts, and start the host's name server, if the lab has them."""
-    yield f"printf %s {shlex.quote(hosts_file(plan, machine))} >/etc/hosts"
+    """Lines of a `bash -eu` script that write /etc/hosts, unless it is there with a light host's kernel, and start the
+    host's name server, if the lab has them."""
+    if not (isinstance(machine, Host) and machine.light and shares_hosts_file(plan)):
+        yield f"printf %s {shlex.quote(hosts_file(plan, machine))} >/etc/hosts"
     if plan.dns and isinstance(machine, Host):
         yield from _serve(machine)
 
@@ -84,6 +86,11 @@ def hosts_file(plan: Plan, machine: Machine) -> str:
         for name, address in _addresses(plan, machine, addressing).items()
     ]
     return f"127.0.0.1 localhost\n{''.join(lines)}"
+
+
+def shares_hosts_file(plan: Plan) -> bool:
+    """Whether /etc/hosts is the same on all hosts."""
+    return plan.is_routed
 
 
 def _addresses(plan: Plan, machine: Machine, addressing: Addressing) -> dict[str, str]:

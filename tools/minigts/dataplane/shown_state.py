@@ -204,7 +204,7 @@ def _wanted(plan: Plan, host: Host, ends: Sequence[HostPort]) -> Mapping[Block, 
     found: dict[Block, _Wanted] = {}
     for each in plan.addressings:
         segments = {ip_network(each.segment_address(end), strict=False): end.name for end in ends}
-        found |= _by(segments, () if plan.has_routers else each.routes(plan.routes_of(host.name)))
+        found |= _by(segments, () if plan.has_routers else plan.set_routes_of(host, each))
     if host.gateway and len(ends) == len(host.on_segments):
         found[ip_network("0.0.0.0/0")] = _Wanted(
             addresses.GATEWAY_ROUTER, addresses.GATEWAY_INTERFACE, addresses.GATEWAY_ADDRESS

@@ -122,7 +122,8 @@ class RealLabControl:
     def processor_seconds(self) -> Mapping[str, float]:
         provider = self.lab.provider
         kernels = provider.kernels() if isinstance(provider, OwnProcesses) else {}
-        return {host: sum(map(used_s, family([pid]))) for host, pid in kernels.items()}
+        own = {host: pid for host, pid in kernels.items() if host not in self.lab.plan.sharing}
+        return {host: sum(map(used_s, family([pid]))) for host, pid in own.items()}
 
 
 def settings(links: Links) -> Settings:

@@ -81,7 +81,7 @@ def check_exploration(asked: ExplorationRequest, say: Progress) -> Trusted[Explo
     provider = registry.make(asked.provider, Path(), asked.plan.time)
     faults = plans.parse(asked.faults, asked.faults_file, asked.plan) if asked.faults else None
     if faults is not None:
-        _require_possible(faults, provider)
+        _require_possible(faults, provider, asked.plan)
         asked = replace(asked, plan=plans.plan_with_caches(asked.plan, faults))
     supported.require(asked.plan, provider.name, provider.supports)
     for option, wanted in (("--forks", asked.forks), ("--tails", asked.tails)):
@@ -122,8 +122,11 @@ def _a_name() -> str:
     return on_worker.lab_name(secrets.token_hex(3), 0)
 
 
-def _require_possible(faults: plans.Faults, provider: Provider) -> None:
-    """Raise EnvironmentLacks for a kind of fault that the provider's hosts cannot have."""
+def _require_possible(faults: plans.Faults, provider: Provider, plan: Plan) -> None:
+    """Raise EnvironmentLacks for a kind of fault that the provider's hosts cannot have, and light hosts cannot."""
+    if plan.sharing and (found := [kind for kind in (*OF_OWN_KERNELS, "preempt", *OF_DISKS) if kind in faults.kinds]):
+        shared = f"{min(plan.sharing)} is a light host, which shares its kernel"
+        raise EnvironmentLacks(f"{shared}: leave out {list_names(found)}")
     if faults.kinds.keys() & {*OF_DISKS} and not isinstance(provider, DiskFaults):
         raise EnvironmentLacks(f"disks of provider {provider.name} do not fail: leave {', '.join(OF_DISKS)} out")
     if isinstance(provider, Power) and isinstance(provider, Restarts):

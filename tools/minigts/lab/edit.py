@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from minigts.dataplane import interfaces
 from minigts.errors import EnvironmentLacks, HostFailed, InputError
-from minigts.lab import current, events, lifecycle, links, provisioning, shown_links
+from minigts.lab import current, events, lifecycle, links, own_kernels, provisioning, shown_links
 from minigts.lab.keep import CERTIFICATE
 from minigts.lab.lab import Lab
 from minigts.lab.record import LAST_PLAN, NEXT_PLAN, Record
@@ -30,6 +30,7 @@ Started = frozenset[str]
 def require(lab: Lab, record: Record) -> Edits:
     """The lab's provider, if it can alter the lab now. Raises EnvironmentLacks, InputError."""
     provider = _edits(lab)
+    own_kernels.require_of_all(lab.plan, "keeps its hosts and links as long as it is up")
     if record.state != "up":
         raise InputError(f"lab {lab.name} is not up")
     _refuse_interrupted(lab, record)

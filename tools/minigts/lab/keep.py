@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks, InputError
+from minigts.lab import own_kernels
 from minigts.lab.lab import Lab
 from minigts.lab.record import KEPT, Record
 from minigts.lab.rundir import exclusive, require_own
@@ -57,6 +58,7 @@ def keeping(lab: Lab, record: Record) -> KeepsDisks:
         raise InputError(f"lab {lab.name} was never complete: there is nothing to keep; minigts down {lab.name}")
     if not isinstance(lab.provider, KeepsDisks):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot keep its hosts' disks")
+    own_kernels.require_of_all(lab.plan, "cannot be kept, since what they have written is in memory")
     if paused := sorted(record.paused):
         raise InputError(f"{paused[0]} is paused, so its disk cannot be written out: minigts resume {paused[0]}")
     return lab.provider

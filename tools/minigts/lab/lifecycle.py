@@ -12,7 +12,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.dataplane import interfaces, switch
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError, noting_failures
-from minigts.lab import calibration, carriers, current, link_states, links, provisioning, routes, trees
+from minigts.lab import calibration, carriers, current, link_states, links, own_kernels, provisioning, routes, trees
 from minigts.lab.calibration import NothingAnswers
 from minigts.lab.keep import CERTIFICATE, require_same
 from minigts.lab.lab import Lab
@@ -120,6 +120,7 @@ def restart(lab: Lab, name: str) -> None:
     """
     if not isinstance(lab.provider, Restarts):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot restart one host")
+    own_kernels.require_of(lab.plan, name, "restart")
     machine = next(each for each in lab.plan.machines if each.name == name)
     with exclusive(lab.rundir):
         before = lab.read_record()
@@ -150,6 +151,7 @@ def kill(lab: Lab, name: str, lost: int | None = None) -> None:
     provider = lab.provider
     if not isinstance(provider, Power):
         raise EnvironmentLacks(f"provider {provider.name} cannot leave one host off")
+    own_kernels.require_of(lab.plan, name, "kill")
     if lost is not None and not (isinstance(provider, DiskFaults) and _has_cache(lab, name)):
         raise InputError(f"{name} has no disk that a power cut lets lose anything: give it `disk: {CACHED}`")
     with exclusive(lab.rundir):
@@ -183,6 +185,7 @@ def pause(lab: Lab, name: str) -> None:
     provider = lab.provider
     if not isinstance(provider, Power):
         raise EnvironmentLacks(f"provider {provider.name} cannot pause one host")
+    own_kernels.require_of(lab.plan, name, "pause")
     with exclusive(lab.rundir):
         record = lab.read_record()
         record.require_on([name])

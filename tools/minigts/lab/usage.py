@@ -157,7 +157,7 @@ def read(lab: Lab) -> Reading:
             for machine in on
             for port in machine.ports
         },
-        used={name: each.used for name, each in counted.items()} if own_kernels else {},
+        used={name: each.used for name, each in counted.items() if name not in lab.plan.sharing} if own_kernels else {},
     )
 
 

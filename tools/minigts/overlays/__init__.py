@@ -23,10 +23,11 @@ from minigts.overlays.lifecycle import (
     verify,
 )
 from minigts.overlays.phases import Endpoint, Joined, joined_overlay
-from minigts.overlays.teams import UNDERLAY
+from minigts.overlays.teams import UNDERLAY, UNDERLAYS
 
 __all__ = [
     "UNDERLAY",
+    "UNDERLAYS",
     "Endpoint",
     "Joined",
     "NotReached",

@@ -88,7 +88,13 @@ def ready(request: Request) -> Ready:
     """Make all checks that are possible before anything is started; nothing is changed. Raises InputError for an
     impossible name, overlay or time, EnvironmentLacks when this machine lacks something."""
     course.course_request()
-    return _ready(request, request.plan.overlay)
+    return _ready(request, _usual_overlay(request.plan))
+
+
+def _usual_overlay(plan: Plan) -> str | None:
+    """The overlay that `up` joins. Of a lab with light hosts, of which there may be a thousand, plain hosts get their
+    measuring ends with the first measurement."""
+    return None if plan.sharing and plan.overlay in overlays.UNDERLAYS else plan.overlay
 
 
 def bring_up(

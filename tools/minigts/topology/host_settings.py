@@ -16,6 +16,7 @@ from minigts.topology.facts.hosts.disk import Disk
 from minigts.topology.facts.hosts.ecn import Ecn
 from minigts.topology.facts.hosts.gateway import Gateway
 from minigts.topology.facts.hosts.kernel import Kernel
+from minigts.topology.facts.hosts.light import Light
 from minigts.topology.facts.hosts.location import Location
 from minigts.topology.facts.hosts.memory import Memory
 from minigts.topology.facts.hosts.processor import Processor
@@ -38,6 +39,7 @@ class HostSpec(Spec):
     memory: Memory = None
     disk: Disk = None
     kernel: Kernel = None
+    light: Light = None
     processor: Processor = None
     gateway: Gateway = None
     routes: Routes = None

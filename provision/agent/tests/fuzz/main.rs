@@ -12,6 +12,8 @@ mod command;
 mod coverage;
 #[path = "../../src/json.rs"]
 mod json;
+#[path = "../../src/light.rs"]
+mod light;
 #[path = "../../../clock/tests/model/script.rs"]
 mod script;
 #[path = "../../src/system.rs"]

@@ -82,6 +82,8 @@ fn topology() -> Topology {
         name: format!("h{number}"),
         ports: vec![format!("02:00:00:00:00:0{number}")],
         processor: None,
+        trunk: false,
+        within: None,
     };
     let wire = |host| PortSettings {
         host,

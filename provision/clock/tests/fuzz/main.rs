@@ -52,6 +52,8 @@ mod taken_away;
 mod trace;
 #[path = "../../src/traffic.rs"]
 mod traffic;
+#[path = "../../src/trunk.rs"]
+mod trunk;
 #[path = "../../src/under_way.rs"]
 mod under_way;
 #[path = "../../src/variation.rs"]

@@ -86,7 +86,10 @@ pub fn start(scheduler: &mut Scheduler, index: usize, ports: usize) -> Kernel {
     let devices = theirs.split_off(2).into_iter().enumerate();
     let kind = |device| match device {
         CONSOLE => Kind::Console,
-        _ => Kind::Network { mac: [2; 6] },
+        _ => Kind::Network {
+            mac: [2; 6],
+            is_trunk: false,
+        },
     };
     let devices = devices.map(|(number, fd)| Device::new(kind(number), fd));
     let (line, calendar) = (theirs.pop().expect("two"), theirs.pop().expect("two"));

@@ -47,6 +47,8 @@ mod taken_away;
 mod trace;
 #[path = "../../src/traffic.rs"]
 mod traffic;
+#[path = "../../src/trunk.rs"]
+mod trunk;
 #[path = "../../src/under_way.rs"]
 mod under_way;
 #[path = "../../src/variation.rs"]
@@ -125,6 +127,8 @@ fn topology(processor: bool) -> Topology {
             frame_ns: 1000,
             byte_ns: 0.0,
         }),
+        trunk: false,
+        within: None,
     });
     let ends = [(0, 0), (1, 0), (1, 1), (2, 0)];
     Topology {

@@ -41,6 +41,8 @@ mod storm;
 mod taken_away;
 #[path = "../../src/trace.rs"]
 mod trace;
+#[path = "../../src/trunk.rs"]
+mod trunk;
 #[path = "../../src/under_way.rs"]
 mod under_way;
 #[path = "../../src/variation.rs"]

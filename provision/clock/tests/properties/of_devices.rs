@@ -65,6 +65,7 @@ fn wired(kind: Kind) -> Wired {
 fn card() -> Wired {
     wired(Kind::Network {
         mac: [2, 0, 0, 0, 0, 1],
+        is_trunk: false,
     })
 }
 

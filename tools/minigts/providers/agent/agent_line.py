@@ -8,8 +8,10 @@ import socket
 import struct
 import termios
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
 from typing import Protocol
 
 from minigts.providers.agent import protocol, sockets
@@ -23,14 +25,18 @@ NOT_FOR_THE_AGENT = (protocol.WAIT, protocol.PACE)
 HEARD_TURNS = 3
 """How many turns of the loop pass until what has been read off a line is with the clients."""
 
+NOBODY: Mapping[str, str] = MappingProxyType({})
+
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass(eq=False)
 class Client:
-    """A client's connection. `channels` maps its channel of each running command to the agent's channel."""
+    """A client's connection. `channels` maps its channel of each running command to the agent's channel. `host` is the
+    light host for which its commands are; empty for the host of the agent itself."""
 
     writer: asyncio.StreamWriter
+    host: str = ""
     channels: dict[int, int] = field(default_factory=dict)
 
     def send(self, frame: protocol.Frame) -> bool:
@@ -130,11 +136,14 @@ class AgentHost:
         self._answers = asyncio.Event()
         self._has_ended = False
 
-    async def serve(self, path: str) -> None:
-        """Carry frames until the line ends; then close every client's connection."""
+    async def serve(self, path: str, sharing: Mapping[str, str] = NOBODY) -> None:
+        """Carry frames until the line ends; then close every client's connection. `sharing` has, by the paths of their
+        sockets, the light hosts that share the host's kernel."""
         reader, writer = await asyncio.open_connection(sock=self._socket)
         self._line = AgentInput(writer, self._window)
-        server = await _serve_at(path, self._client_connects)
+        servers = [
+            await _serve_at(each, partial(self._client_connects, host)) for each, host in {path: "", **sharing}.items()
+        ]
         decoder = protocol.Decoder(protocol.LONGEST_ANSWER)
         try:
             data = b"" if self._has_greeted else await _skip_to_hello(reader)
@@ -152,7 +161,7 @@ class AgentHost:
             self._has_ended = True
             self._before_end()
             writer.close()
-            await _close(server)
+            await _close(servers)
             self._answers.set()
             for client in self._clients:
                 client.writer.close()
@@ -187,11 +196,11 @@ class AgentHost:
             self._owners.pop(channel, None)
         client.channels.clear()
 
-    async def _client_connects(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _client_connects(self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._has_ended:
             writer.close()
             return
-        client = Client(writer)
+        client = Client(writer, host)
         self._clients.add(client)
         decoder = protocol.Decoder()
         try:
@@ -223,7 +232,8 @@ class AgentHost:
             return
         channel = client.channels.get(frame.channel)
         if channel is not None:
-            end = self._line.send(protocol.Frame(channel, frame.kind, frame.payload))
+            sent = protocol.Frame(channel, frame.kind, frame.payload)
+            end = self._line.send(sent.run_of(client.host) if frame.kind == protocol.RUN else sent)
             if frame.kind in (protocol.RUN, protocol.ASK):
                 self._untaken.append((end, client, frame.channel))
 
@@ -258,13 +268,14 @@ async def _serve_at(path: str, connected: Connected) -> asyncio.Server:
     return await asyncio.start_unix_server(connected, sock=sockets.listening(path))
 
 
-async def _close(server: asyncio.Server) -> None:
-    """Close a server after all its accepted connections have a transport: asyncio would leave others open for ever."""
-    for listener in server.sockets:
+async def _close(servers: Sequence[asyncio.Server]) -> None:
+    """Close servers after all accepted connections have a transport: asyncio would leave others open for ever."""
+    for listener in (each for server in servers for each in server.sockets):
         asyncio.get_running_loop().remove_reader(listener.fileno())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    server.close()
+    for server in servers:
+        server.close()
 
 
 async def _skip_to_hello(reader: asyncio.StreamReader) -> bytes:

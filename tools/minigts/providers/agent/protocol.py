@@ -52,6 +52,10 @@ TAKE_OVER = 15
 """To the supervisor of a fork, four bytes: this channel is from now on the agent's of that number, which a command of
 the first lab's client has had."""
 
+RUN_WITHIN = 16
+"""To the agent of a kernel that light hosts share: RUN for one of them. In front of the JSON is its name, behind a byte
+with the name's length."""
+
 WINDOW = 3072
 """How many bytes may be on the line that the agent has not read yet. The guest's line discipline holds 4096; UML's
 serial driver, once throttled by a full one, does not wake up again (seen in kernels 6.12 and 7.2)."""
@@ -94,6 +98,11 @@ class Frame(NamedTuple):
     channel: int
     kind: int
     payload: bytes
+
+    def run_of(self, host: str) -> Frame:
+        """The RUN frame for a light host; itself for no name."""
+        named = host.encode()
+        return self._replace(kind=RUN_WITHIN, payload=bytes([len(named)]) + named + self.payload) if host else self
 
     def encode(self) -> bytes:
         return HEADER.pack(self.channel, self.kind, len(self.payload)) + self.payload

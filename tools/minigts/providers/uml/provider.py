@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal, TypedDict, TypeVar
 
@@ -27,7 +27,7 @@ from minigts.providers.agent import ended, lab_processes
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import CARRIERS, Carrier, DoctorFinding, Share, Supports, WorkOfHost
-from minigts.providers.uml import conditions, doctor, facts, memory
+from minigts.providers.uml import conditions, doctor, facts, light, memory
 from minigts.providers.uml.build import (
     export,
     image,
@@ -139,7 +139,6 @@ class UmlProvider(AgentProvider):
             self._carried = (programs, place)
 
     def up(self, plan: Plan, progress: Progress) -> None:
-        names = [machine.name for machine in plan.machines]
         starts = lab_processes.supervisor(self.rundir) is None
         if starts:
             refuse_share(plan, self._share)
@@ -153,13 +152,37 @@ class UmlProvider(AgentProvider):
             groups, whole = processor_share.make(plan, self.rundir), processor_share.limit_lab(self._share, self.rundir)
             booting.start(self.rundir, _limited(launch, groups), on_disks=kept is not None, groups=whole)
         try:
+            launch = Launch.read(self.rundir / lab_processes.LAUNCH)
+            names = [machine.name for machine in launch.kernels]
             booting.wait(self, names, progress)
             full = kernel_build.present()
             if starts:
+                self._make_light_hosts(plan, launch, progress)
                 self._tell_what_is_built_in(plan, names, full)
         except MinigtsError:
             lab_processes.end(self.rundir)
             raise
+
+    def _make_light_hosts(self, plan: Plan, launch: Launch, progress: Progress) -> None:
+        kernels = [machine.name for machine in launch.kernels if machine.trunk]
+        if not kernels:
+            return
+        progress(f"making {len(launch.machines) - len(launch.kernels)} light hosts in {len(kernels)} kernels")
+        with self.together() as pool:
+            pool.all([partial(light.make, self, plan, launch, kernel) for kernel in kernels])
+
+    @cached_property
+    def _within(self) -> Mapping[str, str]:
+        """By its name, the machine whose kernel a light host shares."""
+        launch = Launch.read(self.rundir / lab_processes.LAUNCH)
+        return {machine.name: machine.within for machine in launch.machines if machine.within}
+
+    def _kernel_of(self, host: str) -> str:
+        """The machine whose kernel a host has: itself, unless it is a light one. Raises HostFailed."""
+        try:
+            return self._within.get(host, host)
+        except (OSError, MinigtsError) as error:
+            raise HostFailed(f"host {host} is not running: {error}") from error
 
     def _launch(self, plan: Plan, progress: Progress, kept_programs: str | None) -> Launch:
         """What the supervisor is to start for the plan; missing parts and layers are built now. `kept_programs` is the
@@ -196,23 +219,26 @@ class UmlProvider(AgentProvider):
 
     def archive_of(self, host: str, source: PurePosixPath, read: Callable[[IO[bytes]], T]) -> T:
         returned = self.rundir / "shared" / host / command_line.RETURNED
-        if (self.rundir / "hosts" / host).is_dir() and transfer.can_return(returned):
+        has_own = (self.rundir / "hosts" / host).is_dir() and self._kernel_of(host) == host
+        if has_own and transfer.can_return(returned):
             return transfer.archive_of(self, host, returned, source, read)
         return super().archive_of(host, source, read)
 
     def unpack_on(self, host: str, above: PurePosixPath, write: Callable[[IO[bytes]], T]) -> T:
         if not (self.rundir / "hosts" / host).is_dir():
             raise HostFailed(f"there is no host {host} in this lab")
-        return transfer.unpack_on(self, host, self.rundir / "shared" / host, above, write)
+        shared = self.rundir / "shared" / host if self._kernel_of(host) == host else None
+        return transfer.unpack_on(self, host, shared, above, write)
 
     def logs(self, host: str) -> Mapping[str, Path]:
+        host = self._kernel_of(host)
         return {**super().logs(host), ended.LOG: ended.log(self.rundir, host), slirp.LOG: slirp.log(self.rundir, host)}
 
     def _conditions(self, host: str) -> Conditions:
         command_line.require_not_paused(self.rundir, host)
         return Conditions(
             is_held=partial(self._is_held, host),
-            is_stopped=_StoppedKernel(self.rundir, host).is_stopped,
+            is_stopped=_StoppedKernel(self.rundir, partial(self._kernel_of, host)).is_stopped,
             remedy=f"minigts restart {host}",
             ailment=partial(self._lack_of_memory, host),
         )
@@ -222,8 +248,9 @@ class UmlProvider(AgentProvider):
         if told := console.memory_lack_in_words(self.memory_kills(host)):
             return told
         machines = {each.name: each for each in Launch.read(self.rundir / lab_processes.LAUNCH).machines}
-        pid = self.kernels().get(host)
-        return "" if pid is None else console.memory_in_use(pid, machines[host].memory_mb)
+        kernel = self._kernel_of(host)
+        pid = self._running().get(kernel)
+        return "" if pid is None else console.memory_in_use(pid, machines[kernel].memory_mb)
 
     def memory_kills(self, host: str) -> tuple[str, ...]:
         return console.memory_victims(self._console(host))
@@ -231,7 +258,7 @@ class UmlProvider(AgentProvider):
     def _console(self, host: str) -> bytes:
         """The output of the host's console; empty if there is none."""
         try:
-            return paths.read_whole(self.rundir / command_line.console(host), MOST_BYTES)
+            return paths.read_whole(self.rundir / command_line.console(self._kernel_of(host)), MOST_BYTES)
         except OSError:
             return b""
 
@@ -269,7 +296,7 @@ class UmlProvider(AgentProvider):
 
     def require_room_for(self, plan: Plan) -> None:
         memory.require_ports(plan)
-        known = {machine.name for machine in Launch.read(self.rundir / lab_processes.LAUNCH).machines}
+        known = {machine.name for machine in Launch.read(self.rundir / lab_processes.LAUNCH).kernels}
         memory.require_memory([each for each in memory.kernels_of(plan) if each.name not in known], [memory.BARE])
 
     def alter(self, plan: Plan, progress: Progress) -> frozenset[str]:
@@ -281,7 +308,7 @@ class UmlProvider(AgentProvider):
         again = [each.name for each in after.machines if each.name in known and each.ports != known[each.name].ports]
         there = {path.name for path in (self.rundir / "hosts").iterdir()}
         gone = (known.keys() | there) - {machine.name for machine in after.machines}
-        running = self.kernels()
+        running = self._running()
         for name in (*gone, *again):
             if name in running:
                 self.kill(name)
@@ -325,7 +352,7 @@ class UmlProvider(AgentProvider):
         command_line.restart_file(self.rundir, host).unlink(missing_ok=True)
         command_line.end(self.rundir, host)
         deadline = time.monotonic() + STOP_DEADLINE_S
-        while host in self.kernels():
+        while host in self._running():
             if time.monotonic() > deadline:
                 raise HostFailed(f"the kernel of {host} does not end")
             time.sleep(0.02)
@@ -342,8 +369,8 @@ class UmlProvider(AgentProvider):
 
     def _let_time_pass(self, host: str, *, pauses: bool) -> None:
         number = signal.SIGSTOP if pauses else signal.SIGCONT
-        pid = self.kernels().get(host)
-        if pid is None or not lab_processes.send_if(pid, number, lambda: self.kernels().get(host) == pid):
+        pid = self._running().get(host)
+        if pid is None or not lab_processes.send_if(pid, number, lambda: self._running().get(host) == pid):
             raise HostFailed(f"the kernel of {host} does not run")
 
     def note(self, into: Path) -> datetime | None:
@@ -382,7 +409,7 @@ class UmlProvider(AgentProvider):
 
     def _wait_until_stopped(self) -> None:
         deadline = time.monotonic() + STOP_DEADLINE_S
-        while running := [name for name, pid in self.kernels().items() if not is_stopped(pid)]:
+        while running := [name for name, pid in self._running().items() if not is_stopped(pid)]:
             if time.monotonic() > deadline:
                 raise HostFailed(f"{', '.join(running)} did not stop for its disk to be copied")
             time.sleep(0.01)
@@ -394,17 +421,24 @@ class UmlProvider(AgentProvider):
 
     def _write_disk(self, host: str) -> None:
         """Have a host write out its disk, unless its process is stopped, which would stop the lab's time, too."""
-        if _StoppedKernel(self.rundir, host).is_stopped():
+        if _StoppedKernel(self.rundir, lambda: host).is_stopped():
             return
         with contextlib.suppress(HostFailed, CommandFailed):
             self.run(host, ["sync"], timeout_s=SYNC_TIMEOUT_S)
 
     def kernels(self) -> dict[str, int]:
-        """The process of each host's kernel; the stub processes of its programs are its children."""
+        """The process of each host's kernel; the stub processes of its programs are its children. Light hosts share
+        theirs."""
+        running, within = self._running(), self._within
+        own = {name: pid for name, pid in running.items() if name not in within.values()}
+        return {**own, **{host: running[kernel] for host, kernel in within.items() if kernel in running}}
+
+    def _running(self) -> dict[str, int]:
+        """The process of each kernel that runs, by its machine."""
         return command_line.running(self.rundir)
 
     def work(self) -> dict[str, WorkOfHost]:
-        return stubs.work(self.kernels())
+        return stubs.work(self._running())
 
     def program(self, process: int) -> Foreign:
         return stubs.program_of(process)
@@ -420,14 +454,14 @@ class UmlProvider(AgentProvider):
 class _StoppedKernel:
     """Examines the process of a host's kernel. It is looked up only once, since a lab may have hundreds of hosts."""
 
-    def __init__(self, rundir: Path, host: str) -> None:
-        self._rundir, self._host = rundir, host
+    def __init__(self, rundir: Path, kernel: Callable[[], str]) -> None:
+        self._rundir, self._kernel = rundir, kernel
         self._pid: int | None = None
 
     def is_stopped(self) -> bool:
         """Whether a signal has stopped the process."""
         if self._pid is None or not stat_fields(self._pid):
-            self._pid = command_line.running(self._rundir).get(self._host)
+            self._pid = command_line.running(self._rundir).get(self._kernel())
         return self._pid is not None and stat_fields(self._pid)[:1] == ["T"]
 
 
@@ -474,6 +508,7 @@ def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, 
         for number, one in enumerate(plan.machines)
     )
     arguments = tuple(os.environ.get(ARGUMENTS, "").split())
+    machines = light.seats_of(machines, plan.sharing)
     return Launch(boot, ready.root, machines, _links(plan), programs=programs, arguments=arguments)
 
 

@@ -50,7 +50,7 @@ class VirtualUmlProvider(UmlProvider):
     about = "one User-Mode Linux kernel a host, all on a clock of the lab's own"
     supports = Supports(
         (UmlProvider.supports.features - {"a share of a processor", "a way out"})
-        | {"a modelled processor", "accurate ECN", "a disk with a cache"},
+        | {"a modelled processor", "light hosts", "accurate ECN", "a disk with a cache"},
         UmlProvider.supports.why_not,
     )
 
@@ -161,7 +161,7 @@ class VirtualUmlProvider(UmlProvider):
         clock = replace(launch.clock, recorded_ns=None, seed=chance.forked_seed(launch.clock.seed, seed))
         other = type(self)(into)
         booting.start(into, replace(launch, clock=clock, origin=str(self.rundir), seed=seed))
-        running = self.kernels()
+        running = self._running()
         for name in sorted(running):
             if command_line.pause_file(self.rundir, name).exists():
                 command_line.mark(command_line.pause_file(into, name))

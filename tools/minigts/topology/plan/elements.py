@@ -214,6 +214,10 @@ class Host(Machine):
     ] = ""
     """Cached: in virtual time only, it loses what was not flushed when its power is cut. Empty, which is not stored:
     what is written is there for good."""
+    light: Annotated[
+        bool, Field(exclude_if=lambda light: not light), Fact(stays="a host gets its kernel as it boots")
+    ] = False
+    """Whether it shares a kernel with other light hosts, in virtual time only. False is not stored."""
     processor: Annotated[
         Processor | None, Fact(stays="the lab's clock gets a host's modelled processor as it comes up")
     ] = None

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from ipaddress import ip_network
 from typing import Any, Self
 
 from pydantic import model_validator
@@ -22,6 +23,7 @@ from minigts.topology.plan.fact import fields_with_facts
 from minigts.topology.plan.stored import WITH_ROUTES, Stored, contradictions
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes import switched, underlay
+from minigts.topology.routes.aggregate import few_routes
 from minigts.topology.routes.paths import Underlay
 from minigts.topology.routes.policy_routes import PolicyRoutes
 from minigts.topology.routes.several import SeveralWays
@@ -343,6 +345,30 @@ class Plan(Stored):
         """A host's routes, of every version of IP that the lab has. Raises KeyError."""
         routes = self.routes_of(host)
         return tuple(route for addressing in self.addressings for route in addressing.routes(routes))
+
+    @property
+    def sharing(self) -> frozenset[str]:
+        """The light hosts, which share kernels."""
+        return self._sharing
+
+    @cached_property
+    def _sharing(self) -> frozenset[str]:
+        return frozenset(host.name for host in self.hosts if host.light)
+
+    def set_routes_of(self, host: Host, addressing: Addressing) -> tuple[AnyRoute, ...]:
+        """The routes of one version of IP that are set on a host: its own, and of a light host few that lead alike."""
+        if not host.light:
+            return addressing.routes(self.routes_of(host.name))
+        key = (host.name, addressing.family)
+        if key not in self._few_routes:
+            routes = addressing.routes(self.routes_of(host.name))
+            own = {str(ip_network(addressing.segment_address(end), strict=False)) for end in host.on_segments}
+            self._few_routes[key] = few_routes(routes, sorted(own))
+        return self._few_routes[key]
+
+    @cached_property
+    def _few_routes(self) -> dict[tuple[str, Family], tuple[AnyRoute, ...]]:
+        return {}
 
     @cached_property
     def _ends_named(self) -> dict[str, tuple[str, str]]:

@@ -69,7 +69,11 @@ def layout(order: ClockOrder, machines: Sequence[GuestKernel], links: Links) -> 
             "name": each.name,
             "ports": [port.mac for port in each.ports],
             "processor": order.processors.get(each.name),
+            "trunk": each.trunk,
         }
+        if each.within:
+            tags = [port.tag for port in each.ports]
+            hosts[each.number]["within"] = {"kernel": numbers[each.within], "tags": tags}
     return {
         "hosts": hosts,
         "links": [[(numbers[name], port) for name, port in ends] for ends in links],
@@ -130,7 +134,7 @@ class ClockProcess:
         """A context that announces a kernel about to start, whose control line ends in `line`. The kernel's descriptors
         are open within it."""
         number, call_ns = machine.number, int(self._order.processors.get(machine.name, {}).get("call_ns", 0))
-        pairs = [socket.socketpair() for _ in range(2 + len(machine.ports))]
+        pairs = [socket.socketpair() for _ in range(2 + (1 if machine.trunk else len(machine.ports)))]
         try:
             clocks = [ours.fileno() for ours, _ in pairs]
             descriptors = [clocks[0], line.fileno(), *clocks[1:]]

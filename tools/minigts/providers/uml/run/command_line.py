@@ -68,6 +68,8 @@ class KernelPort(NamedTuple):
     """Whether the other end is also a UML kernel, so that segmentation and checksums may be left to it."""
     name: str = ""
     """The interface's name on the host; empty for its way out."""
+    tag: int = 0
+    """Its VLAN on the trunk of the kernel that its light host shares; 0: it is a card of its own."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,10 @@ class GuestKernel:
     """The name of that kernel when the host was first started."""
     shadow_mb: int = 0
     """The private memory that this kernel maps for its own records, beside what any may have."""
+    within: str = ""
+    """The machine whose kernel it shares, for a light host, which has none of its own; empty for all others."""
+    trunk: bool = False
+    """Whether its kernel is one that light hosts share. It has no ports then, and is no host of the plan's."""
     first_disk: str = ""
     """The path of what its disk is when the host first starts, for a disk with a cache; empty for one without, which
     begins with nothing that differs from its file system."""

@@ -100,6 +100,15 @@ class Launch:
         """The directory with `linux` of a machine."""
         return Path(machine.kernel) if machine.kernel else self.boot_directory
 
+    @property
+    def kernels(self) -> tuple[GuestKernel, ...]:
+        """The machines with a kernel of their own."""
+        return tuple(machine for machine in self.machines if not machine.within)
+
+    def sharing(self, kernel: str) -> tuple[GuestKernel, ...]:
+        """The light hosts that share a machine's kernel."""
+        return tuple(machine for machine in self.machines if machine.within == kernel)
+
     @classmethod
     def read(cls, path: Path) -> Launch:
         return lab_processes.read_launch(path, cls._build)
@@ -149,13 +158,13 @@ class Kernels:
 
     def __init__(self, launch: Launch, rundir: Path) -> None:
         self._launch, self._rundir = launch, rundir
-        self._machines = {machine.name: machine for machine in launch.machines}
+        self._machines = {machine.name: machine for machine in launch.kernels}
         self._ends: dict[End, socket.socket] = {}
         self._forked: forked.ForkedClock | None = None
         self._clock: ClockProcess | None = None
         if launch.clock is not None and launch.origin:
             self._clock = self._forked = forked.ForkedClock(
-                launch.clock, launch.machines, rundir, Path(launch.origin), launch.seed
+                launch.clock, launch.kernels, rundir, Path(launch.origin), launch.seed
             )
         elif launch.clock is not None:
             self._clock = ClockProcess(launch.clock, launch.machines, launch.links, rundir)
@@ -271,7 +280,7 @@ class Kernels:
             self._launch = Launch.read(self._rundir / lab_processes.LAUNCH)
         except MinigtsError as error:
             sys.stderr.write(f"{error}\n")
-        self._machines = {machine.name: machine for machine in self._launch.machines}
+        self._machines = {machine.name: machine for machine in self._launch.kernels}
         for name in self._running.keys() - self._machines.keys():
             gone = self._running.pop(name).process
             gone.kill()
@@ -302,7 +311,8 @@ class Kernels:
         host.on_fault = partial(self._end_for, host, "by its supervisor")
         kernels = {each: host.process.pid for each, host in self._running.items() if not self._launch.instead}
         record(self._rundir, kernels)
-        self._serving.append(asyncio.create_task(host.serve(machine.control)))
+        sharing = {each.control: each.name for each in self._launch.sharing(machine.name)} if machine.trunk else {}
+        self._serving.append(asyncio.create_task(host.serve(machine.control, sharing)))
 
     def _lost(self, number: int, why: str) -> None:
         """End the kernel of a host that the clock has dropped because it broke the clock's protocol."""
