@@ -334,7 +334,9 @@ PLANS = {
         )
     ),
     "docs/light-hosts.md": Plan(
-        not_run={"minigts up topologies/thousand.yaml --certify quick": f"{OTHER_TEST}test_light.py, with fewer hosts"}
+        not_run={
+            "minigts up topologies/large/thousand.yaml --certify quick": f"{OTHER_TEST}test_light.py, with fewer hosts"
+        }
     ),
     "docs/netlab.md": Plan(
         not_run=dict.fromkeys(

@@ -164,6 +164,7 @@ OF_HOSTS = {
     "ecn": "on",
     "kernel": "mine",
     "light": "true",
+    "asn": "64500",
     "image": "docker-daemon:web:1",
     "packages": "[nano]",
     "files": "[{source: x, target: /root/x}]",
@@ -174,11 +175,11 @@ OF_HOSTS = {
 }
 """A value of each key of hosts."""
 NEEDS_FILES = {"files", "compose"}
-NEEDS_A_PROTOCOL = "routing"
+NEEDS_A_PROTOCOL = {"routing", "asn"}
 OF_NEW_HOSTS = {"location", "memory", "disk", "sysctls", "ecn", "kernel", "environment", "run"}
 
 
-@pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in {*NEEDS_FILES, NEEDS_A_PROTOCOL}])
+@pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in {*NEEDS_FILES, *NEEDS_A_PROTOCOL}])
 def test_every_key_of_a_host_is_refused_with_its_name_or_only_describes_it(key: str) -> None:
     time = "real" if key == "gateway" else "virtual"
     made = changed(planned(SQUARE, time), SQUARE.replace("lju: ,", f"lju: {{{key}: {OF_HOSTS[key]}}},"))
@@ -190,7 +191,7 @@ def test_every_key_of_a_host_is_refused_with_its_name_or_only_describes_it(key: 
     assert key in said
 
 
-@pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in {*NEEDS_FILES, NEEDS_A_PROTOCOL}])
+@pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in {*NEEDS_FILES, *NEEDS_A_PROTOCOL}])
 def test_a_new_host_has_the_keys_that_it_can_have_and_others_are_refused(key: str) -> None:
     time = "real" if key == "gateway" else "virtual"
     text = SQUARE.replace("mil: }", f"mil: , par: {{{key}: {OF_HOSTS[key]}}}}}") + "- {ends: [par, bra], rtt: 4ms}\n"

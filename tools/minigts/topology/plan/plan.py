@@ -359,16 +359,19 @@ class Plan(Stored):
         """The routes of one version of IP that are set on a host: its own, and of a light host few that lead alike."""
         if not host.light:
             return addressing.routes(self.routes_of(host.name))
-        key = (host.name, addressing.family)
-        if key not in self._few_routes:
-            routes = addressing.routes(self.routes_of(host.name))
-            own = {str(ip_network(addressing.segment_address(end), strict=False)) for end in host.on_segments}
-            self._few_routes[key] = few_routes(routes, sorted(own))
-        return self._few_routes[key]
+        return self._few_routes[host.name, addressing.family]
 
     @cached_property
     def _few_routes(self) -> dict[tuple[str, Family], tuple[AnyRoute, ...]]:
-        return {}
+        """Those of all light hosts, worked out once: they are asked for by as many threads as there are hosts."""
+        found: dict[tuple[str, Family], tuple[AnyRoute, ...]] = {}
+        for addressing in self.addressings:
+            for host in self.hosts:
+                if host.light:
+                    routes = addressing.routes(self.routes_of(host.name))
+                    own = {str(ip_network(addressing.segment_address(end), strict=False)) for end in host.on_segments}
+                    found[host.name, addressing.family] = few_routes(routes, sorted(own))
+        return found
 
     @cached_property
     def _ends_named(self) -> dict[str, tuple[str, str]]:
