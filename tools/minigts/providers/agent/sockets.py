@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import select
 import socket
+import time
 from pathlib import Path
 
-BACKLOG = 128
+BACKLOG = 4096
+"""How many connections may wait to be accepted: a lab's thousand hosts may all be worked on at once. Linux allows
+net.core.somaxconn, by default as many (listen(2))."""
+FULL_S, AGAIN_S = 10.0, 0.01
+"""How long a socket at which too many wait is tried again, and how often."""
 
 
 def listening(path: str) -> socket.socket:
@@ -41,9 +46,16 @@ def is_readable(connection: socket.socket) -> bool:
 
 
 def connect(connection: socket.socket, directory: Path, name: str) -> None:
-    """Connect an existing socket in the same way. Raises OSError."""
-    opened = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+    """Connect an existing socket in the same way. Where too many wait already, it is tried again, also by a socket that
+    does not block: that one would be refused at once. Raises OSError."""
+    opened, latest = os.open(directory, os.O_PATH | os.O_DIRECTORY), time.monotonic() + FULL_S
     try:
-        connection.connect(f"/proc/self/fd/{opened}/{name}")
+        while True:
+            try:
+                return connection.connect(f"/proc/self/fd/{opened}/{name}")
+            except BlockingIOError:
+                if time.monotonic() > latest:
+                    raise
+                time.sleep(AGAIN_S)
     finally:
         os.close(opened)
