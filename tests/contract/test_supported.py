@@ -25,6 +25,7 @@ ASKING = {
     "sysctls of a kernel of its own": 'pair: {host: {sysctls: {net.core.rmem_max: "4194305"}}}',
     "accurate ECN": "time: virtual\npair: {host: {ecn: accurate}}",
     "a disk with a cache": "time: virtual\npair: {host: {disk: cached}}",
+    "light hosts": "time: virtual\npair: {host: {light: true}}",
     "a kernel by name": "pair: {host: {kernel: mine}}",
     "an image of its own": "pair: {host: {image: a.tar}}",
     "the queue discipline pie": "pair: {link: {rate: 9mbit, queue: {discipline: pie}}}",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from live.conftest import quiet, state_directory, take_down
 from minigts import lab as labs
+from minigts.errors import HostFailed
 from minigts.fidelity import measure
 from minigts.foreign import user_text
 from minigts.lab import Lab, routes
@@ -28,6 +30,7 @@ hosts: {{a: , b: {{routing: {{engine: {of_b}}}}}, c: , d: }}
 defaults: {{link: {{rtt: 10ms, rate: 50mbit}}}}
 links: [{{ends: [a, b]}}, {{ends: [b, c]}}, {{ends: [c, d]}}, {{ends: [d, a]}}]
 """
+KEPT = re.compile(r"OSPF of FRR has not converged: a route to [0-9a-f:]+::/64, which is not planned")
 NEIGHBOURS = {"ospf": "show ip ospf neighbor", "bgp": "show bgp ipv4 unicast summary", "isis": "show isis neighbor"}
 KINDS = [
     ("ospf", "bird", ""),
@@ -79,9 +82,15 @@ def test_when_a_carrier_is_lost_the_other_way_is_found_and_then_the_first_again(
     addresses = (ring.plan.host("b").address, beside.address)
     assert [hops(ring, "a", address) for address in addresses] == [1, 1]
     labs.set_links_up(ring, "a", "b", up=False, how=Outage())
-    routes.wait(ring, ring.read_record(), quiet)
-    assert [hops(ring, "a", address) for address in addresses] == [3, 3]
-    labs.set_links_up(ring, "a", "b", up=True)
+    try:
+        routes.wait(ring, ring.read_record(), quiet)
+        assert [hops(ring, "a", address) for address in addresses] == [3, 3]
+    except HostFailed as error:
+        if KEPT.search(str(error)):
+            pytest.xfail("ospf6d of FRR 10.3 keeps a route that nobody announces: docs/routing-protocols.md")
+        raise
+    finally:
+        labs.set_links_up(ring, "a", "b", up=True)
     routes.wait(ring, ring.read_record(), quiet)
     assert [hops(ring, "a", address) for address in addresses] == [1, 1]
 

@@ -61,6 +61,9 @@ def test_who_knows_docker_containerlab_or_vagrant_is_led_to_our_verb(word: str, 
     assert ours in done.stderr
 
 
+GENERATORS = ("generate internet", "generate satellites")
+
+
 def test_every_verb_on_a_lab_takes_its_name_by_lab() -> None:
     program = typer.main.get_command(app)
     takes = {
@@ -71,7 +74,7 @@ def test_every_verb_on_a_lab_takes_its_name_by_lab() -> None:
     }
     without = {name for name, options in takes.items() if "--lab" not in options}
     # What is no lab that is up: files, the machine, labs that were saved, and netlab, which names its own.
-    assert without == {"plan", "init", "limits", "import", "export", "saved", "netlab"}
+    assert without == {"plan", "init", "limits", "import", "export", "saved", "netlab", *GENERATORS}
 
 
 @pytest.mark.parametrize("verb", ["down", "calibrate", "top", "events", "serve", "ssh-config", "inventory"])

@@ -238,6 +238,7 @@ DRAWING = re.compile(r"zlib\.crc32\(|random\.(?:Random|random|choice|randint|shu
 KNOWN = {
     "arena/chance.py": "incidents",
     "explore/draws.py": "an exploration's faults",
+    "generators/internet.py": "an Internet that is drawn",
     "judge/statistics.py": "intervals",
     "experiments/derive.py": "intervals",
     "experiments/matrix.py": "the order of samples",
