@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from ipaddress import ip_network
+from collections.abc import Iterable
+from ipaddress import ip_address, ip_network
 
 import pytest
 
+from minigts.topology.plan.addressing import AnyRoute
 from minigts.topology.plan.elements import Route
-from minigts.topology.routes.aggregate import few_routes, longest
+from minigts.topology.routes.aggregate import few_routes
 from minigts.topology.routes.ipv6 import Ipv6Route
 
 OWN = "10.255.9.9"
@@ -16,6 +18,12 @@ OWN = "10.255.9.9"
 
 def route(to: str, via: str) -> Route:
     return Route(to=to, via=via, source=OWN)
+
+
+def longest(routes: Iterable[AnyRoute], address: str) -> AnyRoute | None:
+    """The route that Linux takes for an address: the one of the longest prefix."""
+    found = [route for route in routes if ip_address(address) in ip_network(route.to)]
+    return max(found, key=lambda route: ip_network(route.to).prefixlen, default=None)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -93,7 +93,7 @@ def show(plan: Plan) -> str:
 def wait(plan: Plan, ways: ExpectedRoutes) -> str:
     """A `bash` script that ends when the host has these routes and no other; after WAIT_S it prints its routes and
     exits with 1."""
-    # No process substitution: hosts have no /dev/fd.
+    # No process substitution, which needs /dev/fd: not every provider's hosts have it.
     allowed = sorted(f"{to} {port}" for to, ports in ways.ports.items() for port in ports)
     count = len(allowed if ways.every else ways.ports)
     return (

@@ -32,7 +32,7 @@ FIRST_OWN_PORT, FIRST_CROSSING_PORT, FIRST_FLOW_PORT = 5301, 5401, 5501
 SHORT_S = 20.0
 WATCHED_EVERY_S = 0.25
 WATCHING = "/run/minigts-watching"
-"""A pipe without a writer, on which bash can wait without a process; hosts have no /dev/fd."""
+"""A pipe without a writer, on which bash can wait without a process."""
 MEASURED = f"{WATCHING}.measured"
 """The file that exists while the client runs."""
 OFFLOADS = {

@@ -37,7 +37,7 @@ COMPARISONS = 5
 AHEAD_S = 0.5
 """How long before its beginning machines get a schedule, so that all wait for it in time."""
 SPARE_S = 60.0
-# Hosts have no /dev/fd. `read` waits on a pipe without input, which needs no process, but may be late by a tick of the
+# `read` waits on a pipe without input, which needs no process, but may be late by a tick of the
 # kernel: so it ends 5 ms early, and a busy loop waits for the rest.
 _PLAY = r"""
 set -u

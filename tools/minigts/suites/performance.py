@@ -44,15 +44,10 @@ _FAULT_OF_A_KERNEL = re.compile(
 RUNNER, CAPTURER, CAPTURED = "run-a-case", "capture-a-case", PurePosixPath("/run/suite-capture.pcap")
 RUN_A_CASE = f"""#!/bin/sh
 # Runs a command in a directory; prints a line with its exit code, the times of day in ns before and after it, and how
-# many lines the kernel has warned with meanwhile, then these lines, and then what the command has printed. The host has
-# what udev makes elsewhere: /dev/stdin, which scripts name to programs, and /dev/fd for bash's <(...). New network
+# many lines the kernel has warned with meanwhile, then these lines, and then what the command has printed. New network
 # namespaces have what Linux gives them otherwise: tunnels such as gre0, without which hosts are started
 # (fb_tunnels=initns), and Linux's own settings of interfaces in place of the host's.
 PATH={PLACE}/bin:$PATH
-[ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
-for link in stdin:0 stdout:1 stderr:2; do
-  [ -e "/dev/${{link%:*}}" ] || ln -s "fd/${{link#*:}}" "/dev/${{link%:*}}"
-done
 echo 0 >/proc/sys/net/core/fb_tunnels_only_for_init_net
 echo 2 >/proc/sys/net/core/devconf_inherit_init_net
 cd "{PLACE}/$1" || exit 1

@@ -70,6 +70,12 @@ def seats_of(machines: Sequence[GuestKernel], light: frozenset[str]) -> tuple[Gu
     return (*(seats.get(machine.name, machine) for machine in machines), *kernels)
 
 
+def sizes(hosts: int) -> list[int]:
+    """How many hosts each kernel has, as far as their number decides it."""
+    full, rest = divmod(hosts, MOST_IN_A_KERNEL)
+    return [*[MOST_IN_A_KERNEL] * full, *([rest] if rest else [])]
+
+
 def kernel_name(index: int) -> str:
     """The name of a kernel that light hosts share, which no host can have."""
     return f"light.{index + 1}"

@@ -114,11 +114,9 @@ def kernels_of(plan: Plan) -> tuple[Kernel, ...]:
         for machine in plan.machines
         if machine.name not in sharing
     ]
-    full, rest = divmod(len(sharing), light.MOST_IN_A_KERNEL)
-    sizes = [*[light.MOST_IN_A_KERNEL] * full, *([rest] if rest else [])]
     shared = (
         Kernel(light.kernel_name(number), light.kernel_mb(size), "shared", hosts=size)
-        for number, size in enumerate(sizes)
+        for number, size in enumerate(light.sizes(len(sharing)))
     )
     return (*own, *shared)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from itertools import groupby
 from typing import NamedTuple
 
@@ -88,9 +88,3 @@ def _blocks(low: int, high: int, bits: int) -> Iterator[_Range]:
             size >>= 1
         yield _Range(low, low + size - 1, bits)
         low += size
-
-
-def longest(routes: Iterable[AnyRoute], address: str) -> AnyRoute | None:
-    """The route that Linux takes for an address: the one of the longest prefix."""
-    found = [route for route in routes if ip_address(address) in ip_network(route.to)]
-    return max(found, key=lambda route: ip_network(route.to).prefixlen, default=None)
