@@ -76,9 +76,9 @@ class Clock:
             answer: dict[str, Any] = json.loads(connection.makefile("rb").readline())
         return answer
 
-    def lost(self) -> dict[str, Any]:
+    def lost(self, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
         """What it has told its supervisor of a host that it has ended. Raises TimeoutError."""
-        self.control.settimeout(PATIENCE_S)
+        self.control.settimeout(timeout_s)
         told: dict[str, Any] = json.loads(self.control.recv(1 << 16))
         return told
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -229,6 +231,30 @@ def test_who_lies_is_ended_and_named_and_the_other_goes_on(lie: Callable[[Kernel
         lying.require_open_files(clock, without_it)
 
 
+COMPUTES = "while True: pass"
+GETS_LITTLE = "import time\nwhile True:\n    time.sleep(0.2)\n    sum(range(100_000))"
+"""As a kernel on a machine where much else computes."""
+
+
+@pytest.mark.parametrize(("works", "lasts"), [(COMPUTES, False), (GETS_LITTLE, True)], ids=["computes", "gets little"])
+def test_a_turn_counts_by_the_processor_time_of_the_kernels_process(works: str, lasts: bool, clock: Clock) -> None:
+    """The clock has been told to bear two seconds of a processor, and two seconds without any."""
+    with subprocess.Popen([sys.executable, "-ISc", works]) as process, lying.two(clock) as (honest, liar):
+        try:
+            told = json.dumps({"host": 1, "start": 71, "process": process.pid})
+            clock.control.send(told.encode())
+            if lasts:
+                time.sleep(8)
+                assert [host["state"] for host in clock.ask("hosts")["hosts"]][1] == "running"
+                liar.is_honest()
+            else:
+                # Twenty times as long by this machine's clock it may last at most.
+                assert clock.lost(60)["why"] == "it has not ended its turn in 2 s of a processor"
+            lying.require_time_goes_on(clock, honest)
+        finally:
+            process.kill()
+
+
 def test_its_page_cannot_be_made_shorter(clock: Clock) -> None:
     with lying.two(clock) as (honest, liar):
         with pytest.raises(PermissionError):
@@ -314,7 +340,7 @@ def test_a_lab_goes_on_without_a_host_whose_kernel_lies(make_lab: MakeLab) -> No
     before_s = provider.now_s()
     launch = Launch.read(lab.rundir / lab_processes.LAUNCH)
     provider._tell_supervisor(dataclasses.replace(launch, instead=(sys.executable, "-I", "-c", FAKE)))
-    command_line.restart_file(lab.rundir, liar).touch()
+    command_line.have_restarted(lab.rundir, liar)
     command_line.end(lab.rundir, liar)
     _await(lambda: ended.log(lab.rundir, liar).exists())
     says = f"{liar} was ended by the clock: it asked for a time that has passed, by [0-9]+ ns"

@@ -225,7 +225,13 @@ impl Server {
             let Some(mut host) = self.scheduler.hosts[other.host].take() else {
                 continue;
             };
-            host.serve_another(other.line, other.calendar, other.sockets, &other.memory)?;
+            host.serve_another(
+                other.line,
+                other.calendar,
+                other.sockets,
+                &other.memory,
+                other.process,
+            )?;
             self.watch(other.host, &host)?;
             self.scheduler.hosts[other.host] = Some(host);
         }

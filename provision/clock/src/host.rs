@@ -20,6 +20,7 @@ use crate::rings::QUEUE_SIZE;
 use crate::socket::{Outbox, Received};
 use crate::storm;
 use crate::trunk::Seats;
+use crate::turn::{self, Turn};
 
 /// A kernel that asks to run at this time or later asks for none: it sleeps until something comes.
 const NEVER: u64 = i64::MAX as u64 / 2;
@@ -108,9 +109,10 @@ pub struct Host {
     started_at: u64,
     /// When its turn began, by this machine's clock.
     turn_began: Instant,
-    /// How many seconds of this machine's clock its turn has lasted, or have passed since the kernel last waited for
-    /// somebody else.
-    ticks: u64,
+    /// What has passed of its turn, or since the kernel last waited for somebody else.
+    passed: Turn,
+    /// The kernel's process; None: nobody has told.
+    pub process: Option<libc::pid_t>,
     /// From when to when it may act in its turn.
     turn: (u64, u64),
     /// The end of the window that `turns_left` belongs to.
@@ -161,7 +163,8 @@ impl Host {
             turns_left: 0,
             started_at: now,
             turn_began: Instant::now(),
-            ticks: 0,
+            passed: Turn::default(),
+            process: None,
             turn: (now, now),
             window: 0,
             last_channel: 0,
@@ -177,12 +180,14 @@ impl Host {
         calendar: Calendar,
         sockets: Vec<OwnedFd>,
         memory: &OwnedFd,
+        process: libc::pid_t,
     ) -> io::Result<()> {
         for (device, socket) in self.devices.iter_mut().zip(sockets) {
             device.serve_another(socket, memory)?;
         }
         self.calendar = calendar;
         self.line = line;
+        self.process = Some(process);
         // Its reader hears what comes from now on, and whoever wrote half a frame to the old one does not write here.
         self.unread = Outbox::default();
         self.unread
@@ -271,15 +276,18 @@ impl Host {
         }
     }
 
-    /// Count a second of this machine's clock. Returns how many have passed in the kernel's turn.
-    pub fn tick(&mut self) -> u64 {
-        self.ticks = if self.is_busy() { self.ticks + 1 } else { 0 };
-        self.ticks
+    /// A second of this machine's clock has passed. Returns why the kernel is to be ended, if its turn lasts too long.
+    pub fn tick(&mut self, longest_s: u64) -> Option<String> {
+        if !self.is_busy() {
+            return None;
+        }
+        self.passed
+            .tick(self.process.and_then(turn::used), longest_s)
     }
 
-    /// Count the turn's seconds from 0 again, since the kernel has waited for somebody else.
+    /// The turn counts from now on, since the kernel has waited for somebody else.
     pub fn is_not_to_blame(&mut self) {
-        self.ticks = 0;
+        self.passed = Turn::default();
     }
 
     pub fn is_paused(&self) -> bool {
@@ -424,7 +432,7 @@ impl Host {
         self.now = time;
         self.turn = (time, end);
         self.turn_began = Instant::now();
-        self.ticks = 0;
+        self.passed = Turn::default();
         if let State::Fresh(message) = self.state {
             self.started_at = time;
             self.state = State::Running;

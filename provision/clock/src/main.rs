@@ -31,6 +31,7 @@ mod taken_away;
 mod trace;
 mod traffic;
 mod trunk;
+mod turn;
 mod under_way;
 mod variation;
 mod waiting;

@@ -14,7 +14,7 @@ pub struct Lab {
     /// How many kernels may run at the same time; 0, the default: as many as this machine has processors.
     #[serde(default)]
     pub at_once: usize,
-    /// How long a kernel's turn may last, in seconds of this machine's clock; 60 by default.
+    /// How much of a processor a kernel may use in a turn, in seconds (turn.rs); 60 by default.
     #[serde(default = "longest_turn_s")]
     pub longest_turn_s: u64,
     #[serde(default)]
@@ -82,13 +82,15 @@ pub struct PortSettings {
 }
 
 /// From the supervisor: it starts a host's kernel. With it come the descriptors of the host's calendar, its control line, its
-/// console and its ports.
+/// console and its ports. A second one, without descriptors, tells the kernel's process.
 #[derive(Deserialize)]
 pub struct Start {
     pub host: usize,
     /// The supervisor's number of this start, from 1 on; 0 by default.
     #[serde(default)]
     pub start: u64,
+    #[serde(default)]
+    pub process: Option<i32>,
 }
 
 /// From the supervisor of a lab that begins as another one's fork, over the socket that comes with `Fork`. First the number of

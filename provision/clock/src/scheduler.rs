@@ -262,22 +262,19 @@ impl Scheduler {
         self.give_turns();
     }
 
-    /// A second of this machine's clock has passed. End each kernel whose turn has lasted longer than `longest_s` seconds: it
-    /// holds up all the others. A program that spins in a guest is no reason, since its kernel ends the turn; so the kernel
-    /// itself is stuck.
+    /// A second of this machine's clock has passed. End each kernel whose turn lasts too long (turn.rs): it holds up all the
+    /// others.
     pub fn tick(&mut self, longest_s: u64) {
         for index in 0..self.hosts.len() {
             let Some(host) = &mut self.hosts[index] else {
                 continue;
             };
-            if host.tick() <= longest_s {
+            let Some(mut why) = host.tick(longest_s) else {
                 continue;
-            }
-            let why = if host.waits_for_reader {
-                format!("nobody has read its control line for {longest_s} s")
-            } else {
-                format!("it has not ended its turn for {longest_s} s")
             };
+            if host.waits_for_reader {
+                why = format!("nobody has read its control line for {longest_s} s");
+            }
             self.remove(index, Some(io::Error::other(why)));
         }
         self.give_turns();

@@ -174,6 +174,12 @@ impl Server {
             Received::Some(came) => came,
         };
         let order: orders::Start = serde_json::from_slice(&bytes[..came.bytes])?;
+        if order.process.is_some() {
+            if let Some(host) = &mut self.scheduler.hosts[order.host] {
+                host.process = order.process;
+            }
+            return Ok(true);
+        }
         self.starts[order.host] = Start {
             number: order.start,
             lost: None,

@@ -4,7 +4,7 @@
 //! number, wires and a course as any other, and no kernel of its own: frames of its ports come from the trunk of the kernel that
 //! it is *within*, and go there. Links and what is entered know nothing of tags.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use crate::course;
@@ -41,7 +41,7 @@ pub const TRUNK: usize = 1;
 /// By host, then by port, where its frames come to a kernel. An error for a host that is within one without a kernel, and for
 /// tags that are none, or that two ports have.
 pub fn inlets(topology: &Topology) -> io::Result<Vec<Vec<Inlet>>> {
-    let mut taken: HashMap<(usize, u16), ()> = HashMap::new();
+    let mut taken = HashSet::new();
     let mut all = Vec::new();
     for (index, host) in topology.hosts.iter().enumerate() {
         let Some(within) = &host.within else {
@@ -64,7 +64,7 @@ pub fn inlets(topology: &Topology) -> io::Result<Vec<Vec<Inlet>>> {
         let mut own = Vec::new();
         for tag in &within.tags {
             let is_one = (1..=HIGHEST_TAG).contains(tag);
-            if !is_one || taken.insert((kernel, *tag), ()).is_some() {
+            if !is_one || !taken.insert((kernel, *tag)) {
                 return Err(wrong("its tags are none, or another port's"));
             }
             own.push(Inlet {

@@ -49,6 +49,8 @@ mod trace;
 mod traffic;
 #[path = "../../src/trunk.rs"]
 mod trunk;
+#[path = "../../src/turn.rs"]
+mod turn;
 #[path = "../../src/under_way.rs"]
 mod under_way;
 #[path = "../../src/variation.rs"]

@@ -43,6 +43,8 @@ mod taken_away;
 mod trace;
 #[path = "../../src/trunk.rs"]
 mod trunk;
+#[path = "../../src/turn.rs"]
+mod turn;
 #[path = "../../src/under_way.rs"]
 mod under_way;
 #[path = "../../src/variation.rs"]

@@ -27,8 +27,9 @@ from minigts.providers.uml.run.command_line import Connection, GuestKernel
 SOCKET = "clock.sock"
 """The socket on which the clock listens for clients, in the run directory, the supervisor's working directory."""
 LAB = paths.CLOCK
-LONGEST_TURN_S, LONGEST_TURN_ALONE_S = 60, 1200
-"""A kernel that is alone holds nobody up: it may compute for long within a turn, on a busy machine above all."""
+LONGEST_TURN_S, LONGEST_TURN_ALONE_S = 60, 300
+"""How much of a processor a kernel may use in a turn, or how long use none (turn.rs of the clock). One that is alone holds
+nobody up: it may compute for long."""
 EPOCH_NS = 1_767_225_600 * 10**9
 """1 January 2026: the time of day at which a lab with its own clock begins, unless it continues a kept lab."""
 
@@ -47,7 +48,7 @@ class ClockOrder:
     at_once: int = 0
     """How many kernels may run at the same time; 0 means as many as this machine has processors."""
     longest_turn_s: int = LONGEST_TURN_S
-    """How long a kernel's turn may last by this machine's clock, until it counts as stuck and is ended."""
+    """How much of a processor a kernel may use in a turn, in seconds, until it counts as stuck and is ended."""
     epoch_ns: int = EPOCH_NS
     """The time of day at which the lab begins, in nanoseconds since 1970."""
     marks_ns: int = 10**9
@@ -147,6 +148,11 @@ class ClockProcess:
             for pair in pairs:
                 for end in pair:
                     end.close()
+
+    def tell_process(self, machine: GuestKernel, process: int) -> None:
+        """Tell the clock which process the machine's kernel is, that was connected last: it looks what that uses."""
+        told = {"host": machine.number, "start": self._starts[machine.number], "process": process}
+        self._control.send(json.dumps(told).encode())
 
     def listen(self, lost: Callable[[int, str], None], ended: Callable[[], None] = lambda: None) -> None:
         """Have `lost` called with the number of each host that the clock drops, and the reason; its kernel must be

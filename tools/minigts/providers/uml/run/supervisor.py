@@ -426,6 +426,7 @@ def _start_kernel(
             # Linux puts a process that a message wakes on the sender's processor. So all kernels would gather on the
             # clock's processor, and neighbours on a link would run one after the other.
             affinity.hold_to_one(kernel.pid, connection.number)
+            clock.tell_process(machine, kernel.pid)
     return AgentHost(
         machine.name, kernel, ours, protocol.WINDOW if clock is None else UNLIMITED_WINDOW, held.console.take
     )
