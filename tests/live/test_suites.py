@@ -99,7 +99,7 @@ def run(program: Program, place: Path, *words: str) -> tuple[Path, list[CaseOutc
 def stand_in(place: Path) -> tuple[str, str]:
     """The words that name the program, with scripts for it beside the others."""
     (place / "tcp_clock.pkt").write_text(
-        f"date +%s%N; sleep 1.5; {PIPES}head -c 8 /dev/urandom | od -An -x; date +%s%N\n"
+        f"date +%s%N; sleep 1.5; {PIPES}echo locale $LC_ALL; head -c 8 /dev/urandom | od -An -x; date +%s%N\n"
     )
     (place / "tcp_late.pkt").write_text("echo tcp_late.pkt:3: error: late; exit 1\n")
     (place / "tcp_stuck.pkt").write_text("echo waits; sleep 1000\n")
@@ -137,7 +137,7 @@ def test_verdicts_times_and_output_are_those_of_each_case(
     assert "--verbose --ip_version=ipv6 --mtu=1520" in output
     assert "--tolerance_usecs=700 tcp_clock.pkt" in output
     assert "\ndefaults\n" in output
-    assert "\npiped\nsubstituted\n" in output
+    assert "\npiped\nsubstituted\nlocale C\n" in output
     assert "eth" not in output, "a case has a network namespace of its own"
     assert len({each.fingerprint for each in found}) == len(found)
     suite = ElementTree.parse(junit).getroot()[0]

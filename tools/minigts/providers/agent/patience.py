@@ -34,7 +34,7 @@ STOPPED_S = 10.0
 """How long the process of a host's kernel may be stopped by a SIGSTOP that is not from minigts."""
 CLOCK_S = 6600.0
 """How long the lab's clock may take to answer, which it does when all kernels have ended their turns. It is more than a
-kernel's turn may last on the busiest machine, which the clock ends: twenty times the 300 s of a kernel alone in its lab."""
+kernel's turn may last, which the clock ends: twenty times the 300 s of a kernel that is alone in its lab."""
 STILL_S = 600.0
 """How long another command, such as one that copies disks, may stop the lab's time."""
 ENDLESS_S = 60.0

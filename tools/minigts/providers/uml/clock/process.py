@@ -28,8 +28,8 @@ SOCKET = "clock.sock"
 """The socket on which the clock listens for clients, in the run directory, the supervisor's working directory."""
 LAB = paths.CLOCK
 LONGEST_TURN_S, LONGEST_TURN_ALONE_S = 60, 300
-"""How much of a processor a kernel may use in a turn, or how long use none (turn.rs of the clock). One that is alone holds
-nobody up: it may compute for long."""
+"""How much of a processor a kernel may use in a turn, or how long use none (turn.rs of the clock). One that is alone
+holds nobody up: it may compute for long."""
 EPOCH_NS = 1_767_225_600 * 10**9
 """1 January 2026: the time of day at which a lab with its own clock begins, unless it continues a kept lab."""
 
