@@ -47,10 +47,13 @@ def test_kernels_follow_the_hosts_and_tags_are_apart() -> None:
 
 def test_a_kernel_has_only_so_many_and_hosts_of_one_file_system() -> None:
     most = light.MOST_IN_A_KERNEL
-    hosts = [host(f"h{number}", number) for number in range(most + 1)]
-    other = [host("x", most + 1, base="/layer.ext4")]
+    hosts = [host(f"h{number}", number, ports=1 if number < most else 9) for number in range(most + 5)]
+    other = [host("x", most + 5, base="/layer.ext4")]
+    found = [*light.groups([*hosts, *other])]
 
-    assert [len(group) for group in light.groups([*hosts, *other])] == [most, 1, 1]
+    assert [len(group) for group in found] == [*light.sizes(most + 5), 1] == [most // 2 + 3, most // 2 + 3, 1]
+    assert [sum(len(each.ports) == 9 for each in group) for group in found] == [3, 2, 0], "routers are dealt out"
+    assert all([each.number for each in group] == sorted(each.number for each in group) for group in found)
 
 
 def test_a_trunk_has_room_for_so_many_ports() -> None:
@@ -84,9 +87,9 @@ def test_memory_is_that_of_the_shared_kernels() -> None:
     plan = parse(ROW.format(most + 5), "row.yaml", time="virtual")
     first, second = memory.kernels_of(plan)
 
-    assert (first.name, first.hosts, second.hosts) == ("light.1", most, 5)
-    assert first.takes_mb("none") == round((26 + memory.LIGHT_MB * most) * memory.SPARE_MEMORY)
-    assert first.takes_mb("none") <= light.kernel_mb(most) + memory.KERNEL_MB
+    assert (first.name, first.hosts, second.hosts) == ("light.1", most // 2 + 3, most // 2 + 3)
+    assert first.takes_mb("none") == round((26 + memory.LIGHT_MB * first.hosts) * memory.SPARE_MEMORY)
+    assert first.takes_mb("none") <= light.kernel_mb(first.hosts) + memory.KERNEL_MB
 
 
 def test_a_light_host_may_have_any_number_of_links() -> None:

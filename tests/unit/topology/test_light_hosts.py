@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from ipaddress import ip_network
 from itertools import pairwise
 
 import pytest
@@ -83,3 +85,25 @@ def test_a_light_host_has_few_routes_and_another_one_all() -> None:
     assert len(light.set_routes_of(middle, addressing)) < 20
     assert [each.to for each in light.set_routes_of(last, addressing)] == ["10.0.0.0/8"]
     assert all(one.source == other.source for one, other in pairwise(light.set_routes_of(middle, addressing)))
+
+
+@pytest.mark.parametrize("more", ["", "ipv6: true\n", "ecmp: layer4\n"])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_destination_goes_as_over_a_route_of_its_own(seed: int, more: str) -> None:
+    """In a random network of which many hosts have one neighbour."""
+    draw = random.Random(seed)
+    links = [(number, draw.randrange(number)) for number in range(1, 25)] + [(3, 9), (4, 11), (5, 12)]
+    text = "".join(f"- {{ends: [h{one}, h{other}], delay: 1ms}}\n" for one, other in dict.fromkeys(links))
+    names = "".join(f"  h{number}: {{}}\n" for number in range(25))
+    top = f"name: net\n{more}defaults: {{host: {{light: true}}}}\nhosts:\n{names}links:\n{text}"
+    made = parse(top, "net.yaml", time="virtual")
+
+    assert any(len(host.ports) == 1 for host in made.hosts)
+    for host in made.hosts:
+        for addressing in made.addressings:
+            few = made.set_routes_of(host, addressing)
+            for route in addressing.routes(made.routes_of(host.name)):
+                last = ip_network(route.to)[-1]
+                fitting = [each for each in few if last in ip_network(each.to)]
+                longest = max(fitting, key=lambda each: ip_network(each.to).prefixlen)
+                assert (longest.via, longest.also, longest.source) == (route.via, route.also, route.source)

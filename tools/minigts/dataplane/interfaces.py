@@ -49,11 +49,15 @@ HASH_SEED = "/proc/sys/net/ipv4/fib_multipath_hash_seed"
 
 NAME_PORT = """\
 renames=
+declare -A named
+for device in /sys/class/net/*; do
+  { read -r address <"$device/address"; } 2>/dev/null || continue
+  named[$address]+=" ${device##*/}"
+done
 name_port() {
-  local device address
-  for device in /sys/class/net/*; do
-    { read -r address <"$device/address"; } 2>/dev/null || continue
-    [[ $address != "$1" || ${device##*/} == "$2" ]] || renames+="link set dev ${device##*/} down name $2"$'\\n'
+  local device
+  for device in ${named[$1]-}; do
+    [[ $device == "$2" ]] || renames+="link set dev $device down name $2"$'\\n'
   done
 }"""
 NAME_ALSO = """\

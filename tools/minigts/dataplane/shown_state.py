@@ -22,7 +22,8 @@ from minigts.topology.routes import addresses
 BEGIN, _IPV6, _FORWARDING = "--routes--", "--routes of IPv6--", "--forwarding--"
 SHOW = (
     f"echo '{BEGIN}'; ip -4 route show; echo '{_IPV6}'; ip -6 route show 2>/dev/null; echo '{_FORWARDING}'; "
-    "cat /proc/sys/net/ipv4/ip_forward; cat /proc/sys/net/ipv6/conf/all/forwarding 2>/dev/null || true"
+    "for file in /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding; do "
+    '[ ! -e "$file" ] || { read -r number <"$file"; echo "$number"; }; done'
 )
 """Commands that print `10.255.0.2 via 10.20.0.2 dev eth1 src 10.255.0.1` and so on, IPv6's routes, and two numbers."""
 DOWN = "the interface is down"

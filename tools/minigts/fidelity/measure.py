@@ -114,7 +114,7 @@ def settings(lab: Lab, say: Progress) -> Iterator[CertificateRow]:
         facts = [*(shown.fact(port) for port in machine.ports), *shown.facts_of_kernel]
         return settings_row(machine.name, different, facts)
 
-    yield from lab.work_on(lab.machines_on(record), row_of).values()
+    yield from lab.work_through(lab.machines_on(record), row_of).values()
 
 
 def _off(plan: Plan, record: Record) -> dict[str, str]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -74,9 +73,8 @@ def read_back(
 
     Raises what `Provider.run` raises.
     """
-    ports = " ".join(shlex.quote(port.name) for port in machine.ports)
     vlans = f"{switch.SHOW_VLANS}; " if isinstance(machine, Switch) and machine.vlans else ""
-    features = f"for port in {ports}; do ethtool --json -k $port 2>/dev/null || echo '[{{}}]'; done"
+    features = "ethtool --json -k '*' 2>/dev/null || echo '[]'"
     state = f"{shown_state.SHOW}; {kernel_settings.show(machine)}"
     script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {state}"
     delayed_here = current.link_carrier(lab) is None
@@ -101,7 +99,7 @@ def _of_names(lab: Lab, machine: Host | Switch) -> tuple[str, ...]:
 
 def parse(machine: Host | Switch, text: str) -> HostSettings:
     """Reads the JSON documents of `tc -j qdisc show`, of `ip -j link show` or `ip -j address show`, of the ports' VLANs
-    for a switch with VLANs, and of `ethtool --json -k` for each port; then the output of `reached.SHOW`,
+    for a switch with VLANs, and of `ethtool --json -k` for all ports or each; then the output of `reached.SHOW`,
     `kernel_settings.show` and `filters.show`.
 
     Raises HostFailed for any other text.
@@ -117,7 +115,7 @@ def parse(machine: Host | Switch, text: str) -> HostSettings:
             mtus={str(device["ifname"]): int(device["mtu"]) for device in devices},
             vlans=vlans,
             ipv6={str(device["ifname"]): _global_addresses(device) for device in devices},
-            features={port.name: dict(of_port) for port, (of_port,) in zip(machine.ports, features, strict=True)},
+            features={str(one["ifname"]): dict(one) for document in features for one in document if one},
             reached=shown_state.read(devices, of_routes) if shows_routes else None,
             kernel=kernel_settings.read(of_kernel) if shows_kernel else None,
             filters=filters.read(of_filters) if shows_filters else None,

@@ -290,7 +290,7 @@ def _start(lab: Lab, record: Record, on: str, progress: Progress) -> None:
     progress("configuring addresses, routes and links")
     links.set_wires(lab, record, plan.machines, anew=True)
     on_now = lab.machines_on(record)
-    lab.work_on(on_now, lambda machine: configure(lab, machine, record))
+    lab.work_through(on_now, lambda machine: configure(lab, machine, record))
     routes.wait(lab, record, progress)
     trees.wait(lab, record, progress)
     calibrated = record

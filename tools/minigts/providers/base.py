@@ -520,6 +520,10 @@ class Provider(Protocol):
         """A context in which calls that use the lab's hosts can run in parallel; it ends when all have ended."""
         ...
 
+    def kernel_of(self, host: str) -> str:
+        """The machine whose kernel a host or switch has: itself, unless it is a light host, which shares one."""
+        ...
+
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         """Copy a file, or a directory with its content, to `target` on `host`; modes are kept."""
         ...

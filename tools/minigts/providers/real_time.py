@@ -17,5 +17,8 @@ class RealTime:
     def sleep_until(self, moment_s: float) -> None:
         time.sleep(max(0.0, moment_s - time.monotonic()))
 
+    def kernel_of(self, host: str) -> str:
+        return host
+
     def together(self) -> AbstractContextManager[Together]:
         return together()

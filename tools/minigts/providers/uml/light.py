@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import ceil
 
 from minigts.dataplane import names
 from minigts.errors import InputError
@@ -25,24 +26,20 @@ MAKE_TIMEOUT_S = 600.0
 
 
 def groups(hosts: Sequence[GuestKernel]) -> Iterator[tuple[GuestKernel, ...]]:
-    """The light hosts that share a kernel, in the file's order: they start from one file system, with one kernel, and
-    are few enough for one trunk. Raises InputError for a host with more ports than a trunk."""
-    group: list[GuestKernel] = []
+    """The light hosts that share a kernel: they start from one file system, with one kernel, and are few enough for one
+    trunk. Those with many ports, which have most to do, are dealt out over all kernels. Raises InputError for a host
+    with more ports than a trunk."""
+    alike: dict[tuple[object, object], list[GuestKernel]] = {}
     for host in hosts:
         if len(host.ports) > MOST_TAGS:
             raise InputError(f"{host.name} has {len(host.ports)} links, and a light host has room for {MOST_TAGS}")
-        if group and not _fits(group, host):
-            yield tuple(group)
-            group = []
-        group.append(host)
-    if group:
-        yield tuple(group)
-
-
-def _fits(group: Sequence[GuestKernel], host: GuestKernel) -> bool:
-    alike = (group[0].base, group[0].kernel) == (host.base, host.kernel)
-    ports = sum(len(each.ports) for each in (*group, host))
-    return alike and len(group) < MOST_IN_A_KERNEL and ports <= MOST_TAGS
+        alike.setdefault((host.base, host.kernel), []).append(host)
+    for each in alike.values():
+        ranked = sorted(range(len(each)), key=lambda index: -len(each[index].ports))
+        kernels = len(sizes(len(each)))
+        while any(sum(len(each[index].ports) for index in ranked[first::kernels]) > MOST_TAGS for first in range(kernels)):
+            kernels += 1
+        yield from (tuple(each[index] for index in sorted(ranked[first::kernels])) for first in range(kernels))
 
 
 def seats_of(machines: Sequence[GuestKernel], light: frozenset[str]) -> tuple[GuestKernel, ...]:
@@ -72,8 +69,8 @@ def seats_of(machines: Sequence[GuestKernel], light: frozenset[str]) -> tuple[Gu
 
 def sizes(hosts: int) -> list[int]:
     """How many hosts each kernel has, as far as their number decides it."""
-    full, rest = divmod(hosts, MOST_IN_A_KERNEL)
-    return [*[MOST_IN_A_KERNEL] * full, *([rest] if rest else [])]
+    kernels = ceil(hosts / MOST_IN_A_KERNEL)
+    return [len(range(first, hosts, kernels)) for first in range(kernels)]
 
 
 def kernel_name(index: int) -> str:

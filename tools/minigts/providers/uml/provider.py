@@ -177,7 +177,7 @@ class UmlProvider(AgentProvider):
         launch = Launch.read(self.rundir / lab_processes.LAUNCH)
         return {machine.name: machine.within for machine in launch.machines if machine.within}
 
-    def _kernel_of(self, host: str) -> str:
+    def kernel_of(self, host: str) -> str:
         """The machine whose kernel a host has: itself, unless it is a light one of a lab that was started."""
         try:
             return self._within.get(host, host)
@@ -219,7 +219,7 @@ class UmlProvider(AgentProvider):
 
     def archive_of(self, host: str, source: PurePosixPath, read: Callable[[IO[bytes]], T]) -> T:
         returned = self.rundir / "shared" / host / command_line.RETURNED
-        has_own = (self.rundir / "hosts" / host).is_dir() and self._kernel_of(host) == host
+        has_own = (self.rundir / "hosts" / host).is_dir() and self.kernel_of(host) == host
         if has_own and transfer.can_return(returned):
             return transfer.archive_of(self, host, returned, source, read)
         return super().archive_of(host, source, read)
@@ -227,18 +227,18 @@ class UmlProvider(AgentProvider):
     def unpack_on(self, host: str, above: PurePosixPath, write: Callable[[IO[bytes]], T]) -> T:
         if not (self.rundir / "hosts" / host).is_dir():
             raise HostFailed(f"there is no host {host} in this lab")
-        shared = self.rundir / "shared" / host if self._kernel_of(host) == host else None
+        shared = self.rundir / "shared" / host if self.kernel_of(host) == host else None
         return transfer.unpack_on(self, host, shared, above, write)
 
     def logs(self, host: str) -> Mapping[str, Path]:
-        host = self._kernel_of(host)
+        host = self.kernel_of(host)
         return {**super().logs(host), ended.LOG: ended.log(self.rundir, host), slirp.LOG: slirp.log(self.rundir, host)}
 
     def _conditions(self, host: str) -> Conditions:
         command_line.require_not_paused(self.rundir, host)
         return Conditions(
             is_held=partial(self._is_held, host),
-            is_stopped=_StoppedKernel(self.rundir, partial(self._kernel_of, host)).is_stopped,
+            is_stopped=_StoppedKernel(self.rundir, partial(self.kernel_of, host)).is_stopped,
             remedy=f"minigts restart {host}",
             ailment=partial(self._lack_of_memory, host),
         )
@@ -248,7 +248,7 @@ class UmlProvider(AgentProvider):
         if told := console.memory_lack_in_words(self.memory_kills(host)):
             return told
         machines = {each.name: each for each in Launch.read(self.rundir / lab_processes.LAUNCH).machines}
-        kernel = self._kernel_of(host)
+        kernel = self.kernel_of(host)
         pid = self._running().get(kernel)
         return "" if pid is None else console.memory_in_use(pid, machines[kernel].memory_mb)
 
@@ -258,7 +258,7 @@ class UmlProvider(AgentProvider):
     def _console(self, host: str) -> bytes:
         """The output of the host's console; empty if there is none."""
         try:
-            return paths.read_whole(self.rundir / command_line.console(self._kernel_of(host)), MOST_BYTES)
+            return paths.read_whole(self.rundir / command_line.console(self.kernel_of(host)), MOST_BYTES)
         except OSError:
             return b""
 

@@ -23,7 +23,7 @@ from minigts.topology.plan.fact import fields_with_facts
 from minigts.topology.plan.stored import WITH_ROUTES, Stored, contradictions
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes import switched, underlay
-from minigts.topology.routes.aggregate import few_routes
+from minigts.topology.routes.aggregate import routes_of_light_hosts
 from minigts.topology.routes.paths import Underlay
 from minigts.topology.routes.policy_routes import PolicyRoutes
 from minigts.topology.routes.several import SeveralWays
@@ -363,15 +363,8 @@ class Plan(Stored):
 
     @cached_property
     def _few_routes(self) -> dict[tuple[str, Family], tuple[AnyRoute, ...]]:
-        """Those of all light hosts, worked out once: they are asked for by as many threads as there are hosts."""
-        found: dict[tuple[str, Family], tuple[AnyRoute, ...]] = {}
-        for addressing in self.addressings:
-            for host in self.hosts:
-                if host.light:
-                    routes = addressing.routes(self.routes_of(host.name))
-                    own = {str(ip_network(addressing.segment_address(end), strict=False)) for end in host.on_segments}
-                    found[host.name, addressing.family] = few_routes(routes, sorted(own))
-        return found
+        """Those of all light hosts, worked out once: they are asked for by several threads."""
+        return routes_of_light_hosts(self.hosts, self.addressings, self._underlay)
 
     @cached_property
     def _ends_named(self) -> dict[str, tuple[str, str]]:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_network
 from itertools import groupby
 from typing import NamedTuple
 
-from minigts.topology.plan.addressing import AnyRoute
+from minigts.topology.frames import Family
+from minigts.topology.plan.addressing import Addressing, AnyRoute
+from minigts.topology.plan.elements import Host, Route
+from minigts.topology.routes.paths import Underlay
 
 IPV4_BITS = 32
 LEAST = 2
@@ -28,6 +31,38 @@ class _Range(NamedTuple):
     low: int
     high: int
     bits: int
+
+
+def routes_of_light_hosts(
+    hosts: Sequence[Host], addressings: Sequence[Addressing], underlay: Underlay
+) -> dict[tuple[str, Family], tuple[AnyRoute, ...]]:
+    """The routes that are set on each light host, by its name and the version of IP.
+
+    For a host whose only link leads to one neighbour they follow from the outermost of its destinations, and neither
+    best ways nor a route to each destination are worked out: of a thousand hosts nearly all may be such.
+    """
+
+    @cache
+    def outermost(addressing: Addressing) -> tuple[str, ...]:
+        """The stored networks with the first and the last address."""
+        anybody = hosts[0].address
+        found = [
+            (_range(route.to), to)
+            for to in underlay.destinations
+            for route in addressing.routes([Route(to=to, via=anybody, source=anybody)])
+        ]
+        return min(found, key=lambda each: each[0].low)[1], max(found, key=lambda each: each[0].high)[1]
+
+    routes: dict[tuple[str, Family], tuple[AnyRoute, ...]] = {}
+    for host in (each for each in hosts if each.light):
+        via = underlay.only_neighbour(host.name)
+        all_routes = underlay.routes_of(host.name) if via is None else ()
+        for addressing in addressings:
+            if via is not None:
+                all_routes = tuple(Route(to=to, via=via, source=host.address) for to in outermost(addressing))
+            own = {str(ip_network(addressing.segment_address(end), strict=False)) for end in host.on_segments}
+            routes[host.name, addressing.family] = few_routes(addressing.routes(all_routes), sorted(own))
+    return routes
 
 
 def few_routes(routes: Sequence[AnyRoute], own: Iterable[str]) -> tuple[AnyRoute, ...]:

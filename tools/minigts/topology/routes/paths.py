@@ -126,6 +126,34 @@ class Underlay:
                 segments.append(Route(to=subnet, via=via[min(leading, key=rank.__getitem__)], source=source))
         return (*own, *segments)
 
+    def only_neighbour(self, host: str) -> str | None:
+        """The neighbour's address of a host with routes whose one edge leads to another host: all its routes go by it,
+        and to all `destinations` but its own. None for any other host."""
+        index = self._indices[host]
+        own = self._edges_of_hosts[index]
+        if not self.is_routed or len(own) != 1 or self.hosts[index].own_routes:
+            return None
+        (edge,) = own
+        (beyond,) = (node for node in edge.nodes if node != index)
+        if beyond >= len(self.hosts):
+            return None
+        return self._addresses[edge.link.name, edge.subnet, self.hosts[beyond].name]
+
+    @property
+    def destinations(self) -> tuple[str, ...]:
+        """What hosts have routes to: each other's own addresses, and segments. The hosts of a lab with routes are all
+        connected."""
+        return (*(f"{host.address}/32" for host in self.hosts), *self._segments)
+
+    @cached_property
+    def _edges_of_hosts(self) -> list[list[_Edge]]:
+        found: list[list[_Edge]] = [[] for _ in self.hosts]
+        for edge in self.edges:
+            for node in edge.nodes:
+                if node < len(self.hosts):
+                    found[node].append(edge)
+        return found
+
     @cached_property
     def _buffers(self) -> list[Buffers]:
         """The TCP buffers by host."""

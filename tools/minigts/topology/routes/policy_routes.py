@@ -61,6 +61,10 @@ class PolicyRoutes(SeveralWays):
                 found.append(Route(to=f"{each.address}/32", via=via, source=source))
         return tuple(found)
 
+    def only_neighbour(self, host: str) -> str | None:
+        """None: an only neighbour may be one that does not pass all routes on."""
+        return None
+
     def first_links(self, host: str, without: Collection[str] = ()) -> dict[int, tuple[int, frozenset[str]]]:
         left, index = self._cut(frozenset(without)), self._indices[host]
         begun = ((target, left._to(target)) for target in range(len(self.hosts)))

@@ -1,0 +1,54 @@
+"""Work on many machines at a time: side by side, or one after the other where they share a kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Barrier, get_ident
+
+import pytest
+
+from fake_lab import fake_lab
+from fake_provider import FakeProvider
+from minigts.topology.plan.elements import Host, Switch
+from minigts.topology.read.load import parse
+
+ROW = "name: row\nchain: {hosts: 6, link: {delay: 1ms}}\n"
+PATIENCE_S = 20.0
+
+
+class Sharing(FakeProvider):
+    """Its odd hosts share a kernel, and its even ones another."""
+
+    def kernel_of(self, host: str) -> str:
+        return f"kernel{int(host.removeprefix('h')) % 2}"
+
+
+def test_hosts_of_one_kernel_are_worked_on_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = fake_lab(parse(ROW, "row.yaml"), tmp_path, monkeypatch, Sharing)
+    both = Barrier(2, timeout=PATIENCE_S)
+    order: dict[int, list[str]] = {}
+
+    def work(machine: Host | Switch) -> str:
+        both.wait()
+        order.setdefault(get_ident(), []).append(machine.name)
+        return machine.name.upper()
+
+    found = lab.work_through(lab.plan.machines, work)
+
+    assert found == {host.name: host.name.upper() for host in lab.plan.hosts}
+    assert list(found) == [host.name for host in lab.plan.hosts]
+    assert sorted(order.values()) == [["h1", "h3", "h5"], ["h2", "h4", "h6"]]
+
+
+def test_one_host_that_fails_keeps_no_other_from_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = fake_lab(parse(ROW, "row.yaml"), tmp_path, monkeypatch, Sharing)
+    done = []
+
+    def work(machine: Host | Switch) -> None:
+        if machine.name == "h1":
+            raise ValueError("h1 cannot")
+        done.append(machine.name)
+
+    with pytest.raises(ValueError, match="h1 cannot"):
+        lab.work_through(lab.plan.machines, work)
+    assert sorted(done) == ["h2", "h3", "h4", "h5", "h6"]
