@@ -60,4 +60,6 @@ def test_nothing_is_said_while_the_lab_gets_on_and_in_real_time() -> None:
 def test_hosts_that_do_next_to_nothing_wait_for_the_test(took: float) -> None:
     before, now = {"a": WorkOfHost(1.0, {})}, {"a": WorkOfHost(1.0 + took, {}), "new": WorkOfHost(50.0, {})}
     assert "the lab waits for the test" in stalls.busiest(Hosts(), before, now, 60.0)
+    starved = {"a": WorkOfHost(1.0 + took, {}, waited_s=50.0)}
+    assert "wait for this machine's processors" in stalls.busiest(Hosts(), before, starved, 60.0)
     assert stalls.busiest(Hosts(), {}, {}, 60.0) == "its hosts do nothing, the lab waits for the test"

@@ -139,7 +139,7 @@ WRONG = {
     "--each 4, --altitude 550": lambda: satellites(Constellation(3, 4, 550, 53), [], 60, 10),
     "--altitude 100": lambda: satellites(Constellation(3, 12, 100, 53), [], 60, 10),
     "--phasing 3: from 0 to 2": lambda: satellites(Constellation(3, 12, 550, 53, phasing=3), [], 60, 10),
-    "1584 satellites and stations": lambda: satellites(Constellation(72, 22, 550, 53), [], 60, 10),
+    "6000 satellites and stations": lambda: satellites(Constellation(100, 60, 550, 53), [], 60, 10),
     "no city 'viena'; cities are .*did you mean 'vienna'": lambda: satellites(SMALL, ["viena"], 60, 10),
     "a city is there twice": lambda: satellites(SMALL, ["vienna", "Vienna"], 60, 10),
     "--every 0": lambda: satellites(SMALL, [], 60, 0),

@@ -23,6 +23,13 @@ LeaveOut = Annotated[
     typer.Option("--leave-out", help="Leave out settings of the network that cannot be expressed. Default: an error."),
 ]
 
+Light = Annotated[
+    bool,
+    typer.Option(
+        "--light", help="Hosts are light ones, which share kernels. Default: each has a kernel of its own, and 20 MB more."
+    ),
+]
+
 
 def give(text: str, into: Path | None) -> None:
     if into is None:

@@ -18,7 +18,7 @@ EVERY_S = 60.0
 SLOW = 0.5
 """A seed hardly gets on whose lab has passed less than this for each of this machine's seconds."""
 LITTLE = 0.05
-"""Hosts that take less than this share of a processor do nothing: the lab waits for its test."""
+"""Hosts that take less than this share of a processor do nothing: the lab waits for its test, or for a processor."""
 LONGEST_PROGRAM = 80
 
 
@@ -58,6 +58,9 @@ def busiest(hosts: SeesWork, before: Mapping[str, WorkOfHost], now: Mapping[str,
     took = {host: work.seconds - before[host].seconds for host, work in now.items() if host in before}
     host = max(took, key=took.__getitem__, default="")
     if not host or took[host] < LITTLE * every_s:
+        waited_s = sum(work.waited_s - before[each].waited_s for each, work in now.items() if each in before)
+        if waited_s > SLOW * every_s:
+            return "its hosts wait for this machine's processors, which are busy with other work"
         return "its hosts do nothing, the lab waits for the test"
     since = before[host].programs
     programs = {process: used - since.get(process, 0.0) for process, used in now[host].programs.items()}

@@ -49,7 +49,8 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
         as_set = current.current_lab(lab, record)
         every = labs.used_links(as_set.plan, record)
         whole = every if extent == "full" else sample.choose_links(every)
-        over = round_trips.covering(labs.whole_paths(as_set.plan, record))[: None if whole == every else sample.PATHS]
+        sources, paths = (None, None) if whole == every else (sample.SOURCES, sample.PATHS)
+        over = round_trips.covering(labs.whole_paths(as_set.plan, record, sources))[:paths]
         answers = tuple(round_trips.rows(as_set, whole, over, say, in_time))
         if bringing_up and current.link_carrier(lab) is None and any(row.too_fast for row in answers):
             say("certificate: faster than declared; the emulator's own latency, again")

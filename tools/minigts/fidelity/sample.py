@@ -15,7 +15,9 @@ Extent: TypeAlias = Literal["full", "quick"]
 SAMPLE = 5
 """The links that a quick certificate measures."""
 PATHS = 1
-"""The paths of several links that it measures."""
+"""The paths of several links that it measures, the longest first."""
+SOURCES = 50
+"""It chooses among the paths from so many hosts, the first of the file: a thousand hosts have half a million paths."""
 
 LINK_S = 0.6
 """What a link's round trips take: 120 echo requests, 4 ms apart, and the command."""

@@ -19,14 +19,12 @@ from typing import NamedTuple
 
 from minigts.formats.limits import MOST_HOSTS
 from minigts.formats.lines import FileLines
-from minigts.formats.network import Network, NetworkLink, NetworkMachine, title
+from minigts.formats.network import Network, NetworkLink, NetworkMachine, subnets_for, title
 from minigts.formats.recognised import SYSTEMS
 from minigts.language.problems import quote, require_none
 
 HIGHEST_ASN = 4_294_967_294
 """The highest number of a system that RFC 7300 allows."""
-_USUAL_LINKS, _LARGER_SUBNETS = 1024, "10.64.0.0/10"
-"""How many links the default of `subnets:` holds, and a block for 16384."""
 _LINE = re.compile(r"([0-9]{1,10})\|([0-9]{1,10})\|(-?[0-9]{1,3})(?:\|[A-Za-z0-9_,.-]{0,40})?", re.ASCII)
 _MOST_PROBLEMS, _LISTED = 20, 8
 _KINDS: Mapping[str, str] = {"-1": "customer", "0": "peer"}
@@ -91,11 +89,6 @@ def _network(file: str, taken: Sequence[int], every: Sequence[_Relationship], re
         subnets=subnets_for(len(links)),
         notes=reading.notes.lines(),
     )
-
-
-def subnets_for(links: int) -> str:
-    """The block for so many links; empty where the usual one holds them."""
-    return "" if links <= _USUAL_LINKS else _LARGER_SUBNETS
 
 
 class _Reading(FileLines):

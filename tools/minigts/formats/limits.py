@@ -3,5 +3,5 @@
 MOST_NOTES = 100
 LONGEST_NOTE = 300
 LONGEST_DESCRIPTION = 4000
-MOST_HOSTS = 1000
+MOST_HOSTS = 5000
 """The most hosts and switches of a lab."""

@@ -14,6 +14,8 @@ from minigts.language.problems import Location, list_names
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
 
+_USUAL_LINKS, _LARGER_SUBNETS = 1024, "10.64.0.0/10"
+"""How many links the default of `subnets:` holds, and a block for 16384."""
 Ways = tuple[float, float]
 """A number for each direction of a link: from its first end to its second, and back."""
 
@@ -103,6 +105,8 @@ class Network:
     sites: bool = False
     subnets: str = ""
     """The block of the links' addresses; empty: the usual one."""
+    light: bool = False
+    """Whether hosts are light ones, which share kernels, in virtual time."""
     time: str = ""
     """`real` where a setting exists in real time only; else empty."""
     schedule: tuple[Mapping[str, Data], ...] = ()
@@ -180,6 +184,11 @@ class Names:
         return name
 
 
+def subnets_for(links: int) -> str:
+    """The block of addresses for so many links; empty where the usual one holds them."""
+    return "" if links <= _USUAL_LINKS else _LARGER_SUBNETS
+
+
 def title(foreign: str, otherwise: str) -> str:
     """A topology's name for a file's name; `otherwise` where nothing of it is left."""
     return re.sub(r"[^a-z0-9-]+", "-", foreign.lower(), flags=re.ASCII).strip("-")[:40].rstrip("-") or otherwise
@@ -233,8 +242,10 @@ def _document(network: Network) -> dict[str, Data]:
         document["delays"] = "sites"
     if network.subnets:
         document["subnets"] = network.subnets
-    if network.time:
-        document["time"] = network.time
+    if time := network.time or ("virtual" if network.light else ""):
+        document["time"] = time
+    if network.light:
+        document["defaults"] = {"host": {"light": "true"}}
     document["hosts"] = dict(hosts)
     if switches:
         document["switches"] = dict(switches)

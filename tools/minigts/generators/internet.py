@@ -14,10 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
 from minigts.errors import InputError
-from minigts.formats.as_relationships import subnets_for
 from minigts.formats.geography import Site, distance_km, fibre_ms
 from minigts.formats.limits import MOST_HOSTS
-from minigts.formats.network import Network, NetworkLink, NetworkMachine
+from minigts.formats.network import Network, NetworkLink, NetworkMachine, subnets_for
 
 _T = TypeVar("_T")
 FEWEST = 10
@@ -31,7 +30,7 @@ PEERS_OF_SELLERS = 2
 PEERING = 0.1
 """The share of the others that have a peer."""
 MOST_LINKS = 40
-"""The most links of a system: a host in virtual time has room for 43."""
+"""The most links of a system that has a kernel of its own: such a host in virtual time has room for 43."""
 NEAR_KM = 1000.0
 SAME_CITY_MS = 0.1
 CITIES = (
@@ -60,13 +59,13 @@ class _System(NamedTuple):
     city: Site
 
 
-def internet(ases: int, seed: int) -> Network:
-    """An Internet of so many systems. The same numbers give the same network. Raises InputError."""
+def internet(ases: int, seed: int, *, light: bool = False) -> Network:
+    """An Internet of so many systems; as light hosts these may have any number of links. The same numbers give the same network. Raises InputError."""
     if not FEWEST <= ases <= MOST_HOSTS:
         raise InputError(f"--ases {ases}: an Internet here has {FEWEST} to {MOST_HOSTS} systems")
     if not 0 <= seed <= HIGHEST_SEED:
         raise InputError(f"--seed {seed}: a seed is a whole number, from 0 to {HIGHEST_SEED}")
-    drawn = _Drawn(ases, random.Random(seed))
+    drawn = _Drawn(ases, random.Random(seed), ases if light else MOST_LINKS)
     top, selling, edge = drawn.sizes
     return Network(
         f"internet-{ases}-{seed}",
@@ -76,14 +75,15 @@ def internet(ases: int, seed: int) -> Network:
         f"sell transit (m) and {edge} at the edge (s). Delays are those of fibre between their cities.",
         routing="bgp",
         subnets=subnets_for(len(drawn.links)),
+        light=light,
     )
 
 
 class _Drawn:
     """The systems and links as they are drawn, in order; a system's providers come before it."""
 
-    def __init__(self, ases: int, draw: random.Random) -> None:
-        self._draw = draw
+    def __init__(self, ases: int, draw: random.Random, most_links: int) -> None:
+        self._draw, self._most_links = draw, most_links
         top = max(2, round(ases**0.5 / 2))
         selling = round(ases * SELLING)
         self.sizes = top, selling, ases - top - selling
@@ -120,13 +120,13 @@ class _Drawn:
 
     def _peer(self, one: int, among: Sequence[int]) -> None:
         free = [each for each in among if each != one and self._is_free(*sorted((one, each)))]
-        if free and self._links_of[one] < MOST_LINKS:
+        if free and self._links_of[one] < self._most_links:
             other = self._one_of(free, [self._nearness(each, one) for each in free])
             self._join(min(one, other), max(one, other), "peer")
 
     def _is_free(self, one: int, other: int) -> bool:
         """Whether the first has room for a link to the second, and they have none yet."""
-        return (one, other) not in self._joined and max(self._links_of[one], self._links_of[other]) < MOST_LINKS
+        return (one, other) not in self._joined and max(self._links_of[one], self._links_of[other]) < self._most_links
 
     def _join(self, one: int, other: int, relationship: Literal["customer", "peer"]) -> None:
         self._joined.add((one, other))

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from minigts.errors import InputError
 from minigts.formats.geography import EARTH_KM, LIGHT_KM_MS, Site
 from minigts.formats.limits import MOST_HOSTS
-from minigts.formats.network import Network, NetworkLink, NetworkMachine, number
+from minigts.formats.network import Network, NetworkLink, NetworkMachine, number, subnets_for
 from minigts.generators.internet import CITIES
 from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.language.tree import Data
@@ -124,8 +124,10 @@ def delay_ms(one: _Place, other: _Place) -> float:
     return round(math.dist(one, other) / LIGHT_KM_MS, 3)
 
 
-def satellites(shell: Constellation, stations: Sequence[str], length_s: int, every_s: int) -> Network:
-    """The shell and stations in these cities, with a schedule of `length_s`. Raises InputError."""
+def satellites(
+    shell: Constellation, stations: Sequence[str], length_s: int, every_s: int, *, light: bool = False
+) -> Network:
+    """The shell and stations in these cities, as light hosts or not, with a schedule of `length_s`. Raises InputError."""
     sites = _sites(stations)
     _require_a_lab(shell, len(sites), length_s, every_s)
     moments = range(0, length_s, every_s)
@@ -169,6 +171,8 @@ def satellites(shell: Constellation, stations: Sequence[str], length_s: int, eve
         f"{shell.inclination:g} degrees, phasing {shell.phasing}, {shell.pattern}: a round takes {shell.period_s:.0f} "
         f"s. `minigts play` plays {length_s} s of it.",
         routing="ospf",
+        subnets=subnets_for(len(links)),
+        light=light,
         schedule=tuple(step for _, _, step in sorted(steps, key=lambda each: each[:2])),
     )
 

@@ -29,11 +29,12 @@ def used_links(plan: Plan, record: Record) -> tuple[Link, ...]:
     return tuple(link for link in whole_links(plan, record) if link.name not in others)
 
 
-def whole_paths(plan: Plan, record: Record) -> tuple[Path, ...]:
+def whole_paths(plan: Plan, record: Record, sources: int | None = None) -> tuple[Path, ...]:
     """The plan's paths that pass no link that is cut, and no machine that is off, on any of their ways, and that frames
-    take."""
+    take; those from the first so many hosts of the file, or None: all."""
     dead = dead_links(plan, record) | other_ways(plan, record).keys()
-    return tuple(path for path in plan.paths if dead.isdisjoint(path.crossed))
+    paths = (path for host in plan.hosts[:sources] for path in plan.paths_from(host.name))
+    return tuple(path for path in paths if dead.isdisjoint(path.crossed))
 
 
 def dead_links(plan: Plan, record: Record) -> frozenset[str]:

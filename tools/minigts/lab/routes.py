@@ -38,10 +38,10 @@ def wait(lab: Lab, record: Record, progress: Progress) -> None:
             raise HostFailed(f"{host.name}: {_by(plan, host)} has not converged: {'; '.join(different[:4])}")
 
     started_s = lab.provider.now_s()
-    lab.work_on(hosts, wait_on)
+    lab.work_through(hosts, wait_on)  # who is waited for later has its routes by then, or goes on finding them
     # Each host had its routes at another moment; a host that was restarted may have removed others' routes since.
-    while any(lab.work_on(hosts, lambda host: differences(lab, host, record)).values()):
-        lab.work_on(hosts, wait_on)
+    while any(lab.work_through(hosts, lambda host: differences(lab, host, record)).values()):
+        lab.work_through(hosts, wait_on)
         if lab.provider.now_s() - started_s > limit_s:
             raise HostFailed(f"the routes by {plan.protocol_title} come and go: they were not complete in {limit_s} s")
     progress(f"routes are complete after {lab.provider.now_s() - started_s:.1f} s")

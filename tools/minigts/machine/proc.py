@@ -59,6 +59,13 @@ def used_s(pid: int, proc: Path = PROC, *, with_children: bool = True) -> float:
     return sum(map(int, fields[11 : 15 if with_children else 13])) / TICKS_PER_SECOND
 
 
+def waited_s(pid: int, proc: Path = PROC) -> float:
+    """For how long a process was ready and had no processor: the second number of its schedstat, in ns
+    (Documentation/scheduler/sched-stats.rst); 0 where the kernel does not count that."""
+    fields = text_of(proc / str(pid) / "schedstat").split()
+    return int(fields[1]) / 1e9 if len(fields) > 1 else 0.0
+
+
 def shared_files_bytes(pids: Iterable[int], proc: Path = PROC) -> int:
     """Bytes in the files of /dev/shm that these processes have open, mapped or not, each file counted once. A User-Mode
     Linux kernel keeps its memory in such a file, which it unlinks.

@@ -175,6 +175,8 @@ class WorkOfHost:
     seconds: float
     programs: Mapping[int, float]
     """Processor seconds of each program that runs, by the id of its process on this machine."""
+    waited_s: float = 0.0
+    """For how long its kernel and its programs were ready, and this machine's processors did something else."""
 
 
 @runtime_checkable

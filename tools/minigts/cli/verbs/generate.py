@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from minigts.cli.convert import Into, give
+from minigts.cli.convert import Into, Light, give
 from minigts.cli.verbs import LABS, Verb
 
 verb = Verb(LABS, 345, help="Topologies that follow from a few numbers and a seed.")
@@ -15,9 +15,10 @@ verb = Verb(LABS, 345, help="Topologies that follow from a few numbers and a see
 @verb.command("internet")
 def generate_internet(
     ases: Annotated[
-        int, typer.Option("--ases", metavar="N", help="How many autonomous systems, from 10 to 1000.")
+        int, typer.Option("--ases", metavar="N", help="How many autonomous systems, from 10 to 5000.")
     ] = 30,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed draws the same Internet.")] = 1,
+    light: Light = False,
     into: Into = None,
 ) -> None:
     """Draw an Internet of autonomous systems: customers, peers and providers, each a host with BGP. Starts nothing.
@@ -30,7 +31,7 @@ def generate_internet(
     from minigts.generators.internet import internet
     from minigts.topology.read import load
 
-    drawn = internet(ases, seed)
+    drawn = internet(ases, seed, light=light)
     load.require_fit(drawn, "--ases")
     give(network.text(drawn), into)
 
@@ -54,6 +55,7 @@ def generate_satellites(
     ] = "",
     length: Annotated[int, typer.Option("--length", metavar="SECONDS", help="How long the schedule is.")] = 600,
     every: Annotated[int, typer.Option("--every", metavar="SECONDS", help="How often places are calculated.")] = 10,
+    light: Light = False,
     into: Into = None,
 ) -> None:
     """Calculate a shell of satellites: delays and carriers of its links over time, as a schedule. Starts nothing.
@@ -67,6 +69,6 @@ def generate_satellites(
     from minigts.topology.read import load
 
     shell = Constellation(planes, each, altitude, inclination, phasing, "star" if star else "delta")
-    made = satellites(shell, [city for city in stations.split(",") if city.strip()], length, every)
+    made = satellites(shell, [city for city in stations.split(",") if city.strip()], length, every, light=light)
     load.require_fit(made, "satellites")
     give(network.text(made), into)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from minigts.cli import console
-from minigts.cli.convert import Into, LeaveOut, give
+from minigts.cli.convert import Into, LeaveOut, Light, give
 from minigts.cli.verbs import LABS, Verb
 
 verb = Verb(LABS, 350)
@@ -42,6 +43,7 @@ def import_(
             help="Of AS relationships, only the N systems with the most customers, direct and indirect. Default: all.",
         ),
     ] = None,
+    light: Light = False,
 ) -> None:
     """Turn another testbed's file into a topology of minigts, on stdout or in a file. Starts nothing.
 
@@ -58,6 +60,7 @@ def import_(
     read = detect.read(
         read_text(file, detect.language_of(file)), str(file), leave_out=leave_out, part=part, largest=ases
     )
+    read = replace(read, light=light)
     load.require_fit(read, str(file))
     for note in read.notes:
         console.note(f"{file}: {note}")

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heappop, heappush
 
+MOST_KEPT = 128
+"""Of how many nodes a graph keeps the best ways: those of a lab's five thousand hosts would take 10 GB."""
 MOST_WAYS = 64
 """The most ways between two hosts that are listed one by one."""
 Costs = tuple[int, int]
@@ -60,15 +63,16 @@ class WeightedGraph:
             to, back = own if several else ((each << len(edges)) + (1 << index) for each in own)
             self._beside[pair[0]].append((pair[1], index, (to, back)))
             self._beside[pair[1]].append((pair[0], index, (back, to)))
+        self._kept = lru_cache(maxsize=MOST_KEPT)(self._ways)
 
     def ways_from(self, node: int, passable: range | None = None) -> Ways:
         """The best ways from the node to all others (Dijkstra), which pass through `passable` nodes only; None allows
         any."""
-        return self._ways(node, 0, passable)
+        return self._kept(node, 0, passable)
 
     def ways_to(self, node: int) -> Ways:
         """The best ways from all others to the node."""
-        return self._ways(node, 1)
+        return self._kept(node, 1)
 
     def _ways(self, start: int, direction: int, passable: range | None = None) -> Ways:
         cost, waiting, order = {start: 0}, [(0, start)], list[int]()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from minigts.topology.frames import Family
@@ -44,10 +44,6 @@ class Underlay:
     is_routed: bool
     network: WeightedGraph
     """By the costs of one best way, which are the same in both directions."""
-    trees: dict[int, Ways] = field(default_factory=dict)
-    """The trees computed so far, by host."""
-    near: dict[int, Ways] = field(default_factory=dict)
-    """The trees of paths through switches only, by host."""
     family: Family = "ipv4"
     """What TCP goes over."""
 
@@ -184,15 +180,11 @@ class Underlay:
         return {(port.link, port.subnet, host.name): port.address for host in self.hosts for port in host.on_segments}
 
     def _tree(self, source: int) -> Ways:
-        if source not in self.trees:
-            self.trees[source] = self.network.ways_from(source)
-        return self.trees[source]
+        return self.network.ways_from(source)
 
     def _near(self, source: int) -> Ways:
         """Without routing, neighbours use the segment they share even where a detour would be shorter."""
-        if source not in self.near:
-            self.near[source] = self.network.ways_from(source, range(len(self.hosts), self.nodes))
-        return self.near[source]
+        return self.network.ways_from(source, range(len(self.hosts), self.nodes))
 
     def _gateways(self, source: int, tree: Ways) -> dict[int, str]:
         """By target, the address of the first host on the path, on the segment where the path begins."""

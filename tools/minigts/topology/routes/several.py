@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
@@ -61,8 +62,6 @@ class SeveralWays(Underlay):
     """By edge."""
     all_of_them: bool = True
     """Whether all best ways are used, or one."""
-    kept: dict[int, tuple[Ways, Ways]] = field(default_factory=dict)
-    """By host, the ways from it, and those to it."""
     figures: dict[int, tuple[Mapping[int, Figures], Mapping[int, Figures]]] = field(default_factory=dict)
     """By host, the figures from it and to it, of the hosts that were asked for last."""
 
@@ -79,7 +78,9 @@ class SeveralWays(Underlay):
         return cls(plain.hosts, plain.edges, plain.nodes, True, plain.network, costs=costs, all_of_them=ecmp)
 
     def set_to(self, hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> SeveralWays:
-        return replace(self, hosts=tuple(hosts), edges=edges_of(hosts, switches, links), figures={})
+        made = replace(self, hosts=tuple(hosts), edges=edges_of(hosts, switches, links), figures={})
+        vars(made)["_network"] = self._network  # where the cached property keeps it: costs stay
+        return made
 
     def path(self, source: str, target: str) -> Path:
         first, last = sorted((self._indices[source], self._indices[target]))
@@ -130,14 +131,12 @@ class SeveralWays(Underlay):
             for node, edges in begun.items()
         }
 
+    @cached_property
     def _network(self) -> WeightedGraph:
         return WeightedGraph(self.nodes, [edge.nodes for edge in self.edges], self.costs, several=self.all_of_them)
 
     def _ways(self, index: int) -> tuple[Ways, Ways]:
-        if index not in self.kept:
-            network = self._network()
-            self.kept[index] = network.ways_from(index), network.ways_to(index)
-        return self.kept[index]
+        return self._network.ways_from(index), self._network.ways_to(index)
 
     def _figures(self, index: int) -> tuple[Mapping[int, Figures], Mapping[int, Figures]]:
         if index not in self.figures:

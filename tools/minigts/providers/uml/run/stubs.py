@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from minigts.foreign import Foreign
-from minigts.machine.proc import PROC, parent, text_of, used_s
+from minigts.machine.proc import PROC, parent, text_of, used_s, waited_s
 from minigts.providers.base import WorkOfHost
 
 PAGE_BYTES = 4096
@@ -26,7 +26,11 @@ def work(kernels: Mapping[str, int], proc: Path = PROC) -> dict[str, WorkOfHost]
         if (kernel := parent(stub, proc)) in programs:
             programs[kernel][stub] = used_s(stub, proc)
     return {
-        host: WorkOfHost(used_s(kernel, proc) + sum(programs[kernel].values()), programs[kernel])
+        host: WorkOfHost(
+            used_s(kernel, proc) + sum(programs[kernel].values()),
+            programs[kernel],
+            sum(waited_s(each, proc) for each in (kernel, *programs[kernel])),
+        )
         for host, kernel in kernels.items()
     }
 
