@@ -62,6 +62,10 @@ class EventChain(_Part):
         return tuple(ChainMark(int(each[1]), each[2], int(each[3])) for each in found if each)
 
 
+MOST_NUMBERS = 10_000
+"""How many numbers a lab's machines have in a course: with kernels that light hosts share, and some that are unused."""
+
+
 class HostCourse(_Part):
     """A host's part of a course; an unused number of the lab has an empty name."""
 
@@ -90,7 +94,7 @@ class RecordedCourse(_Part):
 
     now_ns: Moment
     fingerprint: Digest
-    hosts: Annotated[tuple[HostCourse, ...], Field(max_length=2000)]
+    hosts: Annotated[tuple[HostCourse, ...], Field(max_length=MOST_NUMBERS)]
     recording: Recording | None = None
 
     @property
