@@ -26,7 +26,8 @@ LeaveOut = Annotated[
 Light = Annotated[
     bool,
     typer.Option(
-        "--light", help="Hosts are light ones, which share kernels. Default: each has a kernel of its own, and 20 MB more."
+        "--light",
+        help="Hosts are light ones, which share kernels. Default: each has a kernel of its own, and 20 MB more.",
     ),
 ]
 

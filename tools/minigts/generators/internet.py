@@ -60,7 +60,8 @@ class _System(NamedTuple):
 
 
 def internet(ases: int, seed: int, *, light: bool = False) -> Network:
-    """An Internet of so many systems; as light hosts these may have any number of links. The same numbers give the same network. Raises InputError."""
+    """An Internet of so many systems; as light hosts these may have any number of links. The same numbers give the same
+    network. Raises InputError."""
     if not FEWEST <= ases <= MOST_HOSTS:
         raise InputError(f"--ases {ases}: an Internet here has {FEWEST} to {MOST_HOSTS} systems")
     if not 0 <= seed <= HIGHEST_SEED:

@@ -127,7 +127,9 @@ def delay_ms(one: _Place, other: _Place) -> float:
 def satellites(
     shell: Constellation, stations: Sequence[str], length_s: int, every_s: int, *, light: bool = False
 ) -> Network:
-    """The shell and stations in these cities, as light hosts or not, with a schedule of `length_s`. Raises InputError."""
+    """The shell and stations in these cities, as light hosts or not, with a schedule of `length_s`.
+
+    Raises InputError."""
     sites = _sites(stations)
     _require_a_lab(shell, len(sites), length_s, every_s)
     moments = range(0, length_s, every_s)

@@ -37,7 +37,9 @@ def groups(hosts: Sequence[GuestKernel]) -> Iterator[tuple[GuestKernel, ...]]:
     for each in alike.values():
         ranked = sorted(range(len(each)), key=lambda index: -len(each[index].ports))
         kernels = len(sizes(len(each)))
-        while any(sum(len(each[index].ports) for index in ranked[first::kernels]) > MOST_TAGS for first in range(kernels)):
+        while any(
+            sum(len(each[index].ports) for index in ranked[first::kernels]) > MOST_TAGS for first in range(kernels)
+        ):
             kernels += 1
         yield from (tuple(each[index] for index in sorted(ranked[first::kernels])) for first in range(kernels))
 

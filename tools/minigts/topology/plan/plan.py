@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from ipaddress import ip_network
 from typing import Any, Self
 
 from pydantic import model_validator

@@ -48,7 +48,7 @@ def routes_of_light_hosts(
         anybody = hosts[0].address
         found = [
             (_range(route.to), to)
-            for to in underlay.destinations
+            for to in underlay.usual_destinations
             for route in addressing.routes([Route(to=to, via=anybody, source=anybody)])
         ]
         return min(found, key=lambda each: each[0].low)[1], max(found, key=lambda each: each[0].high)[1]

@@ -55,13 +55,13 @@ LONGEST, HOP, BY_NAME = 60000, 4096, 1024
 """The parts of a cost: the longest link's RTT, each hop, and the bound of the part from the link's name."""
 ATTEMPTS = 32
 MOST_TRIED = 300
-"""In larger networks the first attempt is taken: 32 of 1584 nodes took five minutes, and equal links leave ties anyway."""
+"""In larger networks the first attempt is taken: 32 of 1584 nodes took five minutes, and equal links leave ties."""
 
 
 def protocol_costs(nodes: int, edges: Sequence[Edge], names: Sequence[str]) -> list[int]:
     """The cost of each link, from 1 to 65535. Of several attempts the one with the fewest ties between best paths is
-    taken; in a large lab of equal links some may be left, and the protocol may take either path. In one of more than
-    MOST_TRIED nodes the first is taken.
+    taken; in a large lab of equal links some may be left, and the protocol may take either path. In one of more
+    than MOST_TRIED nodes the first is taken.
     """
     if nodes > MOST_TRIED:
         return _costs(edges, names, 0)

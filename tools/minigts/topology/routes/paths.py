@@ -124,7 +124,7 @@ class Underlay:
 
     def only_neighbour(self, host: str) -> str | None:
         """The neighbour's address of a host with routes whose one edge leads to another host: all its routes go by it,
-        and to all `destinations` but its own. None for any other host."""
+        and lead to all `usual_destinations` but its own. None for any other host."""
         index = self._indices[host]
         own = self._edges_of_hosts[index]
         if not self.is_routed or len(own) != 1 or self.hosts[index].own_routes:
@@ -136,9 +136,9 @@ class Underlay:
         return self._addresses[edge.link.name, edge.subnet, self.hosts[beyond].name]
 
     @property
-    def destinations(self) -> tuple[str, ...]:
-        """What hosts have routes to: each other's own addresses, and segments. The hosts of a lab with routes are all
-        connected."""
+    def usual_destinations(self) -> tuple[str, ...]:
+        """What hosts without routes of their own have routes to: each other's own addresses, and segments. The hosts of
+        a lab with routes are all connected."""
         return (*(f"{host.address}/32" for host in self.hosts), *self._segments)
 
     @cached_property
