@@ -20,9 +20,12 @@ topology:
       image: python:3.13-alpine
       binds:
       - node_files/r1/initial:/etc/config/01-initial.sh
+      - node_files/r1/bird:/etc/bird/bird.conf
     h_1:
       kind: linux
       image: python:3.13-alpine
+      binds:
+      - node_files/h_1/dnsmasq:/etc/dnsmasq.conf
   links:
   - endpoints: ["r1:eth1", "h_1:eth1"]
   - type: dummy
@@ -39,6 +42,13 @@ HOST = """set -e
 ip address add 172.16.0.2/24 dev eth1
 ip route add 172.16.1.0/24 via 172.16.0.1
 """
+BIRD = """log stderr all;
+protocol device { }
+protocol static { ipv4; route 192.0.2.0/24 via 172.16.0.2; }
+"""
+NAMES = """domain-needed
+address=/served.test/192.0.2.7
+"""
 STAND_IN = """#!/bin/sh
 set -e
 echo "asked: $*"
@@ -51,6 +61,8 @@ sudo ip netns exec clab-t-h_1 sh node_files/h_1/initial
 docker exec clab-t-r1 /etc/config/01-initial.sh
 docker exec clab-t-h_1 ip -brief address
 docker exec clab-t-h_1 ping -q -c 2 172.16.1.1
+docker exec clab-t-r1 sh -c 'until birdc show route 2>/dev/null | grep 192.0.2; do sleep 1; done'
+docker exec clab-t-h_1 dig +short +retry=5 @127.0.0.1 served.test
 docker exec clab-t-h_1 sh -c 'exit 7' || echo "code $?"
 sudo reboot || echo refused
 containerlab destroy --cleanup -t clab.yml
@@ -59,7 +71,14 @@ containerlab destroy --cleanup -t clab.yml
 
 
 def test_netlabs_own_scripts_make_the_network(program: Program, traces: Traces, tmp_path: Path) -> None:
-    for name, text in (("clab.yml", FILE), ("node_files/r1/initial", ROUTER), ("node_files/h_1/initial", HOST)):
+    files = {
+        "clab.yml": FILE,
+        "node_files/r1/initial": ROUTER,
+        "node_files/r1/bird": BIRD,
+        "node_files/h_1/initial": HOST,
+        "node_files/h_1/dnsmasq": NAMES,
+    }
+    for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     stand_in = tmp_path / "bin" / "netlab"
@@ -75,6 +94,8 @@ def test_netlabs_own_scripts_make_the_network(program: Program, traces: Traces, 
     assert "172.16.0.2/24" in said
     assert "10.20." not in said, "minigts' own addresses are gone"
     assert "2 packets transmitted, 2 received" in said
+    assert "192.0.2.0/24" in said, "BIRD runs, with netlab's configuration"
+    assert "192.0.2.7\n" in said, "dnsmasq runs, with netlab's configuration"
     assert "code 7" in said
     assert "refused" in said
     assert not traces.left()

@@ -67,7 +67,7 @@ def test_an_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 def test_the_programs_stand_before_all_others_and_start_by_themselves() -> None:
-    with programs.stand_ins() as place:
+    with programs.stand_ins() as (place, _):
         variables = programs.environment(place, "virtual")
         assert variables["PATH"].startswith(f"{place}:")
         env = {**os.environ, **variables}

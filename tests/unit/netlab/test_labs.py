@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from minigts.errors import InputError
+from minigts.formats.network import NetworkMachine
 from minigts.netlab import labs
 
 FILE = """name: My_Lab
@@ -44,6 +46,22 @@ def a_lab(name: str, *hosts: str) -> Any:
 def test_a_router_has_the_packages_of_its_device(file: Path) -> None:
     read = labs._with_packages(labs._read(file))
     assert {each.name: each.packages for each in read.machines} == {"r1": ("frr", "frr-pythontools"), "h-one": ()}
+
+
+@pytest.mark.parametrize(
+    ("targets", "started"),
+    [
+        (["/etc/bird/bgp.mod.conf", "/etc/bird/bird.conf"], labs.STARTED["/etc/bird/bird.conf"]),
+        (["/etc/bird/bird.conf", "/etc/dataplane-wait.sh"], "sh /etc/dataplane-wait.sh"),
+        (["/etc/dnsmasq.conf"], "dnsmasq --keep-in-foreground -R -C /etc/dnsmasq.conf"),
+        (["/etc/dnsmasq.conf", "/etc/netlab-start.sh"], "sh /etc/netlab-start.sh"),
+        (["/etc/frr/daemons"], None),
+        ([], None),
+    ],
+)
+def test_a_host_runs_what_its_container_would_run(targets: list[str], started: str | None) -> None:
+    script = labs._start(NetworkMachine("r1", files=tuple(("any", target) for target in targets)))
+    assert (f"setsid sh -c {shlex.quote(started)} >" in script) if started else not script
 
 
 @pytest.mark.parametrize(

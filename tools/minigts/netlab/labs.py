@@ -7,6 +7,7 @@ them theirs.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from minigts import lab as running
 from minigts.errors import InputError, Problem
 from minigts.foreign import content
 from minigts.formats import containerlab_frr, detect, network
-from minigts.formats.network import Names, Network, Notes
+from minigts.formats.network import Names, Network, NetworkMachine, Notes
 from minigts.lab import Lab, events
 from minigts.language.source import read_text
 from minigts.machine.progress import Progress
@@ -26,8 +27,18 @@ from minigts.topology.time import Time
 
 CONTAINER, LAB = "clab-", "netlab-"
 """How the names of containers and of labs begin."""
-NEEDED = {"/etc/frr/daemons": ("frr", "frr-pythontools")}
+NEEDED = {"/etc/frr/daemons": ("frr", "frr-pythontools"), "/etc/rsyslog.d/50-default.conf": ("rsyslog",)}
 """The packages of a host, by the file that netlab gives it."""
+STARTED = {
+    "/etc/dataplane-wait.sh": "sh /etc/dataplane-wait.sh",
+    "/etc/netlab-start.sh": "sh /etc/netlab-start.sh",
+    "/etc/bird/bird.conf": "for each in $(seq 60); do bird -d -c /etc/bird/bird.conf && break; sleep 1; done",
+    "/etc/dnsmasq.conf": "dnsmasq --keep-in-foreground -R -C /etc/dnsmasq.conf",
+}
+"""What a container runs, by the file that netlab gives it; the first of these. BIRD ends where nothing tells it a
+router ID, until there is an address; a container has that of its management port from the beginning."""
+LOG = "/var/log/netlab.log"
+"""The file on a host with what that has printed."""
 BARE = """
 for port in /sys/class/net/eth*; do ip address flush dev "${port##*/}"; done
 ip address flush dev lo scope global
@@ -42,7 +53,7 @@ fi
 chmod -R a+rx /etc/config 2>/dev/null
 true
 """
-"""A script that takes minigts' own addresses and routes away, and starts what netlab's containers start alone."""
+"""A script that takes minigts' own addresses and routes away, and starts FRR's daemons."""
 COMMAND_S = 600.0
 BEGUN = "netlab begins"
 """The event from which on the lab's time follows this machine's."""
@@ -58,9 +69,9 @@ def deploy(file: Path, time: Time, say: Progress) -> Lab:
     plan = plans.planned(network.text(read), time=time)
     lab = bring_up.bring_up(bring_up.ready(bring_up.Request(plan, DEFAULT, name)), say, certified=False).lab
     try:
-        for host in plan.hosts:
-            say(f"configuring {host.name}")
-            lab.provider.run(host.name, ["sh", "-c", BARE], timeout_s=COMMAND_S)
+        for each in (each for each in read.machines if not each.is_switch):
+            say(f"configuring {each.name}")
+            lab.provider.run(each.name, ["sh", "-c", BARE + _start(each)], timeout_s=COMMAND_S)
         lab.note({"event": BEGUN})
     except BaseException:
         running.down(lab)
@@ -86,6 +97,13 @@ def _with_packages(read: Network) -> Network:
         run = tuple(command for command in each.run if not command.endswith(containerlab_frr.START))
         machines.append(replace(each, packages=tuple(found), run=run))
     return replace(read, machines=tuple(machines))
+
+
+def _start(machine: NetworkMachine) -> str:
+    """The end of a script, which starts what a container of the machine's files runs."""
+    targets = {target for _, target in machine.files}
+    runs = next((command for target, command in STARTED.items() if target in targets), None)
+    return f"mkdir -p /run/bird\nsetsid sh -c {shlex.quote(runs)} >{LOG} 2>&1 </dev/null &\n" if runs else ""
 
 
 def _require_plain_names(read: Network, file: Path) -> None:

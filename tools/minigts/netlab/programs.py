@@ -11,26 +11,35 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from minigts import paths
+from minigts.netlab.standby import Standby
 
 NAMES = ("containerlab", "docker", "sudo", "brctl", "groups")
+STAND_IN = Path("minigts") / "cli" / "netlab_stand_in.py"
 TIME = "MINIGTS_NETLAB_TIME"
 """The variable that tells these programs the time of the lab."""
 _PROGRAM = """#!/bin/sh
-PYTHONPATH={root} exec {python} -P -m minigts.cli.called_by_netlab {name} "$@"
+PYTHONPATH={root} exec {python} -I -S {program} {address} {name} "$@"
 """
 
 
 @contextmanager
-def stand_ins() -> Iterator[Path]:
-    """A folder with these programs, for the time of the context."""
+def stand_ins() -> Iterator[tuple[Path, Standby]]:
+    """A folder with these programs, and the process's ear for them, for the time of the context."""
     with tempfile.TemporaryDirectory(prefix="minigts-netlab-") as directory:
         place = Path(directory).resolve()
+        address = place / ".standby"
+        files = {
+            "root": paths.import_root(),
+            "python": sys.executable,
+            "program": paths.import_root() / STAND_IN,
+            "address": address,
+        }
+        quoted = {key: shlex.quote(str(file)) for key, file in files.items()}
         for name in NAMES:
-            root, python = shlex.quote(str(paths.import_root())), shlex.quote(sys.executable)
             program = place / name
-            program.write_text(_PROGRAM.format(root=root, python=python, name=name), encoding="utf-8")
+            program.write_text(_PROGRAM.format(**quoted, name=name), encoding="utf-8")
             program.chmod(0o755)
-        yield place
+        yield place, Standby(address)
 
 
 def environment(place: Path, time: str) -> Mapping[str, str]:

@@ -23,13 +23,15 @@ def netlab(
 ) -> None:
     """Run netlab with minigts in place of containerlab: its topologies, modules and validation, without root or Docker.
 
-    netlab itself is yours: pip install networklab. Nodes of its devices `frr` and `linux` are hosts here, with Debian's
-    programs. In virtual time, the default, the lab follows this machine's clock from command to command.
+    netlab itself is yours: pip install networklab. Nodes of its devices `linux`, `frr`, `bird` and `dnsmasq` are hosts
+    here, with Debian's programs. In virtual time, the default, the lab follows this machine's clock from command to
+    command.
 
     Example:  minigts netlab up topology.yml
     """
     import shutil
 
+    from minigts.cli import called_by_netlab
     from minigts.machine import shell
     from minigts.netlab import programs
 
@@ -39,11 +41,11 @@ def netlab(
     told = [*(words or ["help"])]
     if told[0] in ("up", "create") and not {"-p", "--provider"} & {*told}:
         told[1:1] = ["-p", "clab"]
-    with programs.stand_ins() as place:
+    with programs.stand_ins() as (place, standby):
         variables = programs.environment(place, time or "virtual")
         process = shell.start([found, *told], output=1, errors=2, stdin=0, env=variables, new_session=False)
         try:
-            code = process.wait()
+            code = standby.serve(process, called_by_netlab.main)
         except KeyboardInterrupt:  # netlab was interrupted, too, and ends by itself
             code = process.wait()
     raise typer.Exit(code if code >= 0 else 128 - code)
