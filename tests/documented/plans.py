@@ -417,6 +417,7 @@ PLANS = {
     "docs/internet.md": Plan(
         not_run={
             "minigts up internet.yaml": "thirty hosts, which another test brings up in a smaller Internet",
+            "minigts up large.yaml --certify quick": "a thousand hosts, and 4 GB",
             "minigts import 20261101.as-rel.txt --ases 100 -o core.yaml": "takes a file of CAIDA's",
             "minigts exec s1 -- birdc -s /run/minigts/underlay/s1/bird.ctl show route all": "asks that lab",
             "minigts exec s1 -- ping -c 3 s5": "asks that lab",
@@ -427,6 +428,8 @@ PLANS = {
         not_run={
             "minigts up shell.yaml": "fourteen hosts; a test plays a smaller shell",
             "minigts play": "needs that lab",
+            "minigts up iridium.yaml --certify quick": "68 hosts; a test plays a smaller shell",
+            "minigts play vienna -- ping -c 280 -i 1 tokyo": "needs that lab",
         },
     ),
     "docs/kernels.md": Plan(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -151,3 +152,12 @@ WRONG = {
 def test_numbers_that_make_no_shell_are_refused(message: str) -> None:
     with pytest.raises(InputError, match=message):
         WRONG[message]()
+
+
+def test_a_lower_satellite_serves_where_that_is_asked_for() -> None:
+    """A polar shell of 66, as Iridium's: Vienna sees one at first, and none 25 degrees high."""
+    with pytest.raises(InputError, match="Vienna sees no satellite 25 degrees high"):
+        satellites(IRIDIUM, ["vienna"], 120, 10)
+    seen = satellites(replace(IRIDIUM, least_elevation=8), ["vienna"], 120, 10, light=True)
+    assert any("vienna" in link.ends for link in seen.links)
+    assert parse(network.text(seen), "shell.yaml", time="virtual").sharing == {each.name for each in seen.machines}

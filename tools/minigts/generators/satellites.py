@@ -49,6 +49,8 @@ class Constellation:
     inclination: float
     phasing: int = 0
     pattern: Pattern = "delta"
+    least_elevation: float = LEAST_ELEVATION
+    """How high above its horizon a station's satellite stands at the least, in degrees."""
 
     @property
     def radius_km(self) -> float:
@@ -153,11 +155,11 @@ def satellites(
         add((names[one], names[other]), seen)
     for site in sites:
         name = _host_name(site)
-        serving = [_highest(station_place(site, at_s), now) for at_s, now in zip(moments, places, strict=True)]
+        serving = [_highest(station_place(site, at_s), now, shell.least_elevation) for at_s, now in zip(moments, places, strict=True)]
         if None in serving:
             alone = f"for {sum(each is None for each in serving) * every_s} s of {length_s} s none stands high enough"
             if all(each is None for each in serving):
-                raise InputError(f"--stations: {site.city} sees no satellite {LEAST_ELEVATION:g} degrees high: {alone}")
+                raise InputError(f"--stations: {site.city} sees no satellite {shell.least_elevation:g} degrees high: {alone}")
         for key, satellite in names.items():
             add((name, satellite), [each[1] if each and each[0] == key else None for each in serving])
     if len(steps) > MOST_CHANGES:
@@ -179,10 +181,12 @@ def satellites(
     )
 
 
-def _highest(station: _Place, now: Mapping[tuple[int, int], _Place]) -> tuple[tuple[int, int], float] | None:
+def _highest(
+    station: _Place, now: Mapping[tuple[int, int], _Place], least: float
+) -> tuple[tuple[int, int], float] | None:
     """The satellite that stands highest above a station, with its delay; None where all are too low."""
     height, key = max((elevation(station, place), each) for each, place in now.items())
-    return None if height < LEAST_ELEVATION else (key, delay_ms(station, now[key]))
+    return None if height < least else (key, delay_ms(station, now[key]))
 
 
 def _steps(
@@ -230,6 +234,7 @@ def _require_a_lab(shell: Constellation, stations: int, length_s: int, every_s: 
         ("--altitude", shell.altitude_km, 200, 36_000),
         ("--inclination", shell.inclination, 0, 180),
         ("--phasing", shell.phasing, 0, shell.planes - 1),
+        ("--elevation", shell.least_elevation, 0, 89),
         ("--length", length_s, 1, 86_400),
         ("--every", every_s, 1, length_s),
     )

@@ -53,6 +53,9 @@ def generate_satellites(
     stations: Annotated[
         str, typer.Option("--stations", metavar="CITIES", help="Cities with a station, between commas.")
     ] = "",
+    elevation: Annotated[
+        float, typer.Option("--elevation", metavar="DEGREES", help="How high a station's satellite stands at the least.")
+    ] = 25.0,
     length: Annotated[int, typer.Option("--length", metavar="SECONDS", help="How long the schedule is.")] = 600,
     every: Annotated[int, typer.Option("--every", metavar="SECONDS", help="How often places are calculated.")] = 10,
     light: Light = False,
@@ -68,7 +71,7 @@ def generate_satellites(
     from minigts.generators.satellites import Constellation, satellites
     from minigts.topology.read import load
 
-    shell = Constellation(planes, each, altitude, inclination, phasing, "star" if star else "delta")
+    shell = Constellation(planes, each, altitude, inclination, phasing, "star" if star else "delta", elevation)
     made = satellites(shell, [city for city in stations.split(",") if city.strip()], length, every, light=light)
     load.require_fit(made, "satellites")
     give(network.text(made), into)
