@@ -92,9 +92,10 @@ def _held_to(pattern: re.Pattern[str], hint: str) -> AfterValidator:
 
 
 def _canonical(kind: Callable[[str], object], hint: str) -> Callable[[str], str]:
-    """A check for text in canonical form by `kind`. It is cached, since a plan repeats each address many times."""
+    """A check for text in canonical form by `kind`. It is cached, since a plan repeats each address many times, and
+    the largest has some ten thousand."""
 
-    @lru_cache(maxsize=4096)
+    @lru_cache(maxsize=1 << 16)
     def check(value: str) -> str:
         try:
             same = len(value) <= len("255.255.255.255/32") and str(kind(value)) == value

@@ -332,8 +332,12 @@ class Plan(Stored):
         and the links by which they begin. Only for a lab whose links have costs or relationships."""
         if isinstance(self._underlay, PolicyRoutes):
             return self._underlay.first_links(host, without)
-        ways = SeveralWays.of_costs(self.hosts, self.switches, self.links, ecmp=True)
-        return ways.first_links(host, without)
+        return self._by_costs.first_links(host, without)
+
+    @cached_property
+    def _by_costs(self) -> SeveralWays:
+        """All best ways by the links' costs, which a routing protocol finds."""
+        return SeveralWays.of_costs(self.hosts, self.switches, self.links, ecmp=True)
 
     def ipv6_routes_of(self, host: str) -> tuple[v6.Ipv6Route, ...]:
         """A host's IPv6 routes, in the order of `routes_of`; none in a lab without IPv6, nor to a network that is no

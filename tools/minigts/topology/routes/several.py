@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import inf
 from typing import NamedTuple
 
@@ -120,16 +120,25 @@ class SeveralWays(Underlay):
     def first_links(self, host: str, without: Collection[str] = ()) -> dict[int, tuple[int, frozenset[str]]]:
         """By node, what its best ways cost, and the links by which they begin, over links other than `without`."""
         index = self._indices[host]
-        left = [number for number, edge in enumerate(self.edges) if edge.link.name not in without]
-        network = WeightedGraph(
-            self.nodes, [self.edges[each].nodes for each in left], [self.costs[each] for each in left], several=True
-        )
+        left, network = self._left(frozenset(without))
         ways = network.ways_from(index)
         begun = first_edges(ways, index)
         return {
             node: (ways.cost[node], frozenset(self.edges[left[edge]].link.name for edge in edges))
             for node, edges in begun.items()
         }
+
+    @cached_property
+    def _left(self) -> Callable[[frozenset[str]], tuple[list[int], WeightedGraph]]:
+        """The edges that are left without some links, and the network of them; kept for the links last asked for."""
+
+        @lru_cache(maxsize=1)
+        def left_without(links: frozenset[str]) -> tuple[list[int], WeightedGraph]:
+            left = [number for number, edge in enumerate(self.edges) if edge.link.name not in links]
+            nodes, costs = [self.edges[each].nodes for each in left], [self.costs[each] for each in left]
+            return left, WeightedGraph(self.nodes, nodes, costs, several=True)
+
+        return left_without
 
     @cached_property
     def _network(self) -> WeightedGraph:
