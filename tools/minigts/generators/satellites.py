@@ -155,11 +155,16 @@ def satellites(
         add((names[one], names[other]), seen)
     for site in sites:
         name = _host_name(site)
-        serving = [_highest(station_place(site, at_s), now, shell.least_elevation) for at_s, now in zip(moments, places, strict=True)]
+        serving = [
+            _highest(station_place(site, at_s), now, shell.least_elevation)
+            for at_s, now in zip(moments, places, strict=True)
+        ]
         if None in serving:
             alone = f"for {sum(each is None for each in serving) * every_s} s of {length_s} s none stands high enough"
             if all(each is None for each in serving):
-                raise InputError(f"--stations: {site.city} sees no satellite {shell.least_elevation:g} degrees high: {alone}")
+                raise InputError(
+                    f"--stations: {site.city} sees no satellite {shell.least_elevation:g} degrees high: {alone}"
+                )
         for key, satellite in names.items():
             add((name, satellite), [each[1] if each and each[0] == key else None for each in serving])
     if len(steps) > MOST_CHANGES:

@@ -54,7 +54,8 @@ def generate_satellites(
         str, typer.Option("--stations", metavar="CITIES", help="Cities with a station, between commas.")
     ] = "",
     elevation: Annotated[
-        float, typer.Option("--elevation", metavar="DEGREES", help="How high a station's satellite stands at the least.")
+        float,
+        typer.Option("--elevation", metavar="DEGREES", help="How high a station's satellite stands at the least."),
     ] = 25.0,
     length: Annotated[int, typer.Option("--length", metavar="SECONDS", help="How long the schedule is.")] = 600,
     every: Annotated[int, typer.Option("--every", metavar="SECONDS", help="How often places are calculated.")] = 10,
