@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Barrier, get_ident
+from typing import Any, ClassVar
 
 import pytest
 
 from fake_lab import fake_lab
 from fake_provider import FakeProvider
+from minigts.errors import HostFailed
+from minigts.providers.base import CommandResult
 from minigts.topology.plan.elements import Host, Switch
 from minigts.topology.read.load import parse
 
@@ -52,3 +56,23 @@ def test_one_host_that_fails_keeps_no_other_from_its_work(tmp_path: Path, monkey
     with pytest.raises(ValueError, match="h1 cannot"):
         lab.work_through(lab.plan.machines, work)
     assert sorted(done) == ["h2", "h3", "h4", "h5", "h6"]
+
+
+class Hung(Sharing):
+    """None of its hosts answers."""
+
+    asked: ClassVar[list[str]] = []
+
+    def run(self, host: str, argv: Sequence[str], **settings: Any) -> CommandResult:
+        self.asked.append(host)
+        raise HostFailed(f"{host} does not answer")
+
+
+def test_of_a_kernel_that_does_not_answer_one_host_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = fake_lab(parse(ROW, "row.yaml"), tmp_path, monkeypatch, Hung)
+
+    found = lab.state_of_hosts()
+
+    assert sorted(Hung.asked) == ["h1", "h2"]
+    assert found["h2"] == "h2 does not answer"
+    assert found["h5"] == "h5 shares a kernel, and h1 does not answer"

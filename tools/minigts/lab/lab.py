@@ -219,12 +219,17 @@ class Lab:
         """For each host and switch `answers`, `off`, `paused`, or why it does not answer; `record` says which are on
         (default: the record on disk)."""
         by = record or self.read_record()
+        silent: dict[str, str] = {}
 
         def ask(machine: Host | Switch) -> str:
+            """Of hosts that share a kernel none is asked once one has not answered: each would take as long."""
+            kernel = self.provider.kernel_of(machine.name)
+            if kernel in silent:
+                return f"{machine.name} shares a kernel, and {silent[kernel]}"
             try:
                 self.provider.run(machine.name, ["true"], timeout_s=5)
             except MinigtsError as error:
-                return str(error)
+                return silent.setdefault(kernel, str(error))
             return "answers"
 
         answers = self.work_through(self.machines_on(by), ask)
