@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Barrier, get_ident
@@ -56,6 +59,28 @@ def test_one_host_that_fails_keeps_no_other_from_its_work(tmp_path: Path, monkey
     with pytest.raises(ValueError, match="h1 cannot"):
         lab.work_through(lab.plan.machines, work)
     assert sorted(done) == ["h2", "h3", "h4", "h5", "h6"]
+
+
+def test_an_interruption_ends_it_before_the_next_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = fake_lab(parse(ROW, "row.yaml"), tmp_path, monkeypatch, Sharing)
+    done = []
+
+    def work(machine: Host | Switch) -> None:
+        done.append(machine.name)
+        if machine.name == "h1":
+            os.kill(os.getpid(), signal.SIGUSR1)
+        time.sleep(0.5)
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)  # SIGINT may be ignored where tests run
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            lab.work_through(lab.plan.machines, work)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert "h1" in done and {*done} <= {"h1", "h2"}
 
 
 class Hung(Sharing):

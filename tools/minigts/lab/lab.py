@@ -258,19 +258,22 @@ class Lab:
         for machine in machines:
             sharing.setdefault(self.provider.kernel_of(machine.name), []).append(machine)
 
-        def work_in_turn(kernel: str) -> dict[str, T]:
-            found: dict[str, T] = {}
-            errors: list[Exception] = []
-            for machine in sharing[kernel]:
-                try:
-                    found[machine.name] = work(machine)
-                except Exception as error:
-                    errors.append(error)
-            if errors:
-                raise errors[0]
-            return found
-
         with self.provider.together() as pool:
+
+            def work_in_turn(kernel: str) -> dict[str, T]:
+                found: dict[str, T] = {}
+                errors: list[Exception] = []
+                for machine in sharing[kernel]:
+                    if pool.is_broken_off:
+                        break
+                    try:
+                        found[machine.name] = work(machine)
+                    except Exception as error:
+                        errors.append(error)
+                if errors:
+                    raise errors[0]
+                return found
+
             done = pool.all([partial(work_in_turn, kernel) for kernel in sharing])
         results = {name: result for each in done for name, result in each.items()}
         return {machine.name: results[machine.name] for machine in machines}

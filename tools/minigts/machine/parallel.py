@@ -189,7 +189,8 @@ class Together:
     def __init__(self, new_turn: Callable[[], Turn], own: Turn, ends: _Ends) -> None:
         self._new_turn, self._own, self._ends = new_turn, own, ends
         self._tasks: list[Task[object]] = []
-        self._is_broken_off = False
+        self.is_broken_off = False
+        """Whether the caller was interrupted: nobody begins anything further."""
 
     def start(self, call: Callable[[], T]) -> Task[T]:
         task = Task(call, self._new_turn(), self._own, self._ends)
@@ -206,11 +207,11 @@ class Together:
 
     def wait(self) -> None:
         for task in self._tasks:
-            task.wait(with_a_turn=not self._is_broken_off)
+            task.wait(with_a_turn=not self.is_broken_off)
 
     def break_off(self) -> None:
         """End the present wait of every call, so that it fails, and end the caller's turn on the clock."""
-        self._is_broken_off = True
+        self.is_broken_off = True
         for task in self._tasks:
             task.call_off()
         self._ends.act()
