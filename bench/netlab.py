@@ -1,8 +1,9 @@
-"""netlab's own integration tests on minigts: each topology is brought up with each device under test, and validated.
+"""netlab's topologies on minigts, such as its own integration tests: each is brought up with each device and validated.
 
-It needs netlab (`pip install networklab`) and the folder tests/integration of netlab's repository. Tests of the folders
-alternate, so that a part of them covers all. Each result is a line of a file, so that a later run goes on where an
-earlier one has ended; the tables of all results come last.
+It needs netlab (`pip install networklab`) and a folder of topologies, such as tests/integration of netlab's repository.
+The device is that of the nodes that name none. Topologies of the folders alternate, so that a part of them covers all.
+Each result is a line of a file, so that a later run goes on where an earlier one has ended; the tables of all results
+come last. With `--create` nothing is brought up: it is counted which topologies have only devices that minigts has.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ from minigts.language import documents
 from minigts.machine import shell
 
 DEVICES = ("frr", "bird", "dnsmasq", "linux")
-OUTCOMES = ("passed", "warned", "failed", "not up", "refused")
-"""The last is netlab's own word: the device, or what it would run on, has not what the topology wants."""
+OUTCOMES = ("passed", "warned", "failed", "up", "not up", "refused")
+"""`up` is a topology that has nothing to validate, `refused` netlab's own word: the device, or what it would run on,
+has not what the topology wants."""
+CREATED_AS = ("of these devices", "of others", "refused")
+"""The outcomes of `--create`."""
 MINIGTS = (sys.executable, "-P", "-m", "minigts")
 CREATED = "Checking virtualization provider"
 """What netlab says once it has made of a topology all that it makes."""
@@ -98,7 +102,7 @@ def perform(directory: Path, test: Path, device: str, log: Path, longest_s: floa
             if up.code != 0:
                 began_to = CREATED in up.stdout
                 return result("not up" if began_to else "refused", faults=errors(up.stderr + up.stdout))
-            seen = run(*MINIGTS, "netlab", "validate")
+            seen = run(*MINIGTS, "netlab", "validate", "--skip-missing")
         finally:
             run(*MINIGTS, "netlab", "down", "--cleanup", "--force")
     except CommandTimeout as error:
@@ -109,10 +113,29 @@ def perform(directory: Path, test: Path, device: str, log: Path, longest_s: floa
         (log / f"{name}.log").write_text("\n".join(said), encoding="utf-8")
     marks = _MARK.findall(plain(seen.stdout))
     faults = [words for mark, words in marks if mark != "PASS"]
-    kind = {0: "passed", 3: "warned"}.get(seen.code, "failed")
+    kind = {0: "passed", 2: "up", 3: "warned"}.get(seen.code, "failed")
     return result(
-        kind, sum(mark == "PASS" for mark, _ in marks), faults if faults or kind == "passed" else errors(seen.stderr)
+        kind,
+        sum(mark == "PASS" for mark, _ in marks),
+        faults if faults or kind in ("passed", "up") else errors(seen.stderr),
     )
+
+
+def create(directory: Path, test: Path, device: str, longest_s: float) -> Result:
+    """Have netlab make all of one, and look which devices its nodes have."""
+    began, place = time.monotonic(), directory / test.parent
+    told = ("-p", "clab", "-d", device, "-o", "json:nodes=nodes.json", test.name)
+    done = shell.run(["netlab", "create", *told], timeout_s=longest_s, check=False, cwd=place)
+    made = place / "nodes.json"
+    if done.code != 0 or not made.exists():
+        outcome, faults = "refused", errors(done.stderr + done.stdout)
+    else:
+        devices = set(re.findall(r'^    "device": "([^"]+)"', made.read_text(encoding="utf-8"), re.MULTILINE))
+        faults = sorted(devices - {*DEVICES})
+        outcome = CREATED_AS[bool(faults)]
+    made.unlink(missing_ok=True)
+    seconds = round(time.monotonic() - began, 1)
+    return Result(test=str(test.with_suffix("")), device=device, outcome=outcome, faults=faults, seconds=seconds)
 
 
 def read(file: Path) -> list[Result]:
@@ -120,18 +143,18 @@ def read(file: Path) -> list[Result]:
     return [documents.model(line, Result) for line in lines]
 
 
-def show(results: Sequence[Result]) -> None:
+def show(results: Sequence[Result], outcomes: Sequence[str]) -> None:
     """Tables by folder and device, and what did not pass."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for each in results:
         counts.setdefault((str(Path(each.test).parent), each.device), Counter())[each.outcome] += 1
     rows = [
-        (folder, device, *(str(found[outcome] or "") for outcome in OUTCOMES))
+        (folder, device, *(str(found[outcome] or "") for outcome in outcomes))
         for (folder, device), found in sorted(counts.items())
     ]
-    tables.show_table("netlab's integration tests", ("folder", "device", *(f">{each}" for each in OUTCOMES)), rows)
+    tables.show_table("netlab's topologies", ("folder", "device", *(f">{each}" for each in outcomes)), rows)
     for each in results:
-        if each.outcome not in ("passed", "refused"):
+        if each.outcome in ("failed", "warned", "not up"):
             console.out().print(
                 f"{each.test} {each.device}: {each.outcome}: {'; '.join(each.faults)[:300]}", markup=False
             )
@@ -139,19 +162,20 @@ def show(results: Sequence[Result]) -> None:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    arguments.add_argument("tests", type=Path, metavar="DIR", help="tests/integration of netlab's repository")
+    arguments.add_argument("tests", type=Path, metavar="DIR", help="a folder of topologies")
     arguments.add_argument("--device", action="append", choices=DEVICES, help="the device under test, or several")
-    arguments.add_argument("--only", default="", metavar="REGEX", help="only tests whose FOLDER/NAME has this")
+    arguments.add_argument("--only", default="", metavar="REGEX", help="only those whose FOLDER/NAME has this")
+    arguments.add_argument("--create", action="store_true", help="bring nothing up: which devices have they?")
     arguments.add_argument("--for", type=float, default=1e9, dest="longest_s", metavar="S", help="begin no test later")
     arguments.add_argument("--each", type=float, default=1500.0, metavar="S", help="longest time of a command")
     arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the folder of the results")
     given = arguments.parse_args()
-    file, began = given.out / "netlab.jsonl", time.monotonic()
+    file, began = given.out / ("netlab-created.jsonl" if given.create else "netlab.jsonl"), time.monotonic()
     given.out.mkdir(parents=True, exist_ok=True)
     there = {(each.test, each.device) for each in read(file)}
     with tempfile.TemporaryDirectory(prefix="minigts-bench-netlab-") as place:
         copy = Path(place).resolve() / "integration"
-        shutil.copytree(given.tests, copy)
+        shutil.copytree(given.tests, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         for test in topologies(copy):
             for device in given.device or DEVICES:
                 name = str(test.with_suffix(""))
@@ -160,11 +184,15 @@ def main() -> None:
                 if time.monotonic() - began > given.longest_s:
                     break
                 console.note(f"{name} with {device}")
-                found = perform(copy, test, device, given.out / "netlab-logs", given.each)
+                found = (
+                    create(copy, test, device, given.each)
+                    if given.create
+                    else perform(copy, test, device, given.out / "netlab-logs", given.each)
+                )
                 console.note(f"{found.outcome}, {found.seconds:.0f} s: {'; '.join(found.faults)[:200]}")
                 with file.open("a", encoding="utf-8") as results:
                     results.write(found.model_dump_json() + "\n")
-    show(read(file))
+    show(read(file), CREATED_AS if given.create else OUTCOMES)
 
 
 if __name__ == "__main__":
