@@ -9,6 +9,7 @@ come last. With `--create` nothing is brought up: it is counted which topologies
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import sys
@@ -22,6 +23,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from bench import stage
+from minigts import paths
 from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.errors import CommandTimeout, InputError
@@ -175,6 +177,7 @@ def main() -> None:
     there = {(each.test, each.device) for each in read(file)}
     with tempfile.TemporaryDirectory(prefix="minigts-bench-netlab-") as place:
         copy = Path(place).resolve() / "integration"
+        os.environ[paths.FILES] = str(copy)  # a lab's files may be links to those of its neighbours
         shutil.copytree(given.tests, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         for test in topologies(copy):
             for device in given.device or DEVICES:
