@@ -89,6 +89,17 @@ def test_with_their_leader_the_hosts_that_could_not_join_without_it_do(lab: Lab)
     assert lab.read_record().unjoined == set()
 
 
+def test_a_host_whose_leader_is_off_joins_again_with_it(lab: Lab) -> None:
+    set_to(lab, off=frozenset({"plane"}), unjoined=frozenset({"bra"}))
+    said: list[str] = []
+    assert overlays.rejoin(lab, "bra", said.append) == {}
+    assert (joined_again(), lab.read_record().unjoined) == ([], {"bra"})
+    assert said == ["calico: bra joins again with plane, which leads its network and is off"]
+    set_to(lab, off=frozenset(), unjoined=frozenset({"plane", "bra"}))
+    overlays.rejoin(lab, "plane", quiet)
+    assert joined_again() == ["plane", "bra"]
+
+
 def test_a_host_that_is_off_is_left_out_though_its_leader_comes_back(lab: Lab) -> None:
     set_to(lab, unjoined=frozenset({"plane", "bra"}), off=frozenset({"bra"}))
     overlays.rejoin(lab, "plane", quiet)
