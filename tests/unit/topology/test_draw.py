@@ -77,7 +77,7 @@ def test_a_tree_is_drawn_however_deep_it_is() -> None:
     hosts = ", ".join(f"h{number}: {{}}" for number in range(MOST_HOSTS))
     ends = [(f"h{number}", f"h{number + 1}") for number in range(MOST_HOSTS - 2)] + [("h1", f"h{MOST_HOSTS - 1}")]
     links = ", ".join(f"{{ends: [{first}, {second}]}}" for first, second in ends)
-    plan = parse(f"name: deep\n{LINK}hosts: {{{hosts}}}\nlinks: [{links}]\n", "deep.yaml")
+    plan = parse(f"name: deep\nsubnets: 10.64.0.0/10\n{LINK}hosts: {{{hosts}}}\nlinks: [{links}]\n", "deep.yaml")
     lines = draw.draw(plan)
     assert (lines[0], len(lines), lines[-1]) == ("h1", MOST_HOSTS, f"└── h{MOST_HOSTS - 1}  10 ms")
 

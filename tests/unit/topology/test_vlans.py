@@ -117,8 +117,8 @@ RIGHT = {
 
 def shown_by(ports: object) -> shown_settings.HostSettings:
     devices = [{"ifname": f"eth{number}", "mtu": 1500} for number in range(1, 5)]
-    features = [[{"generic-receive-offload": {"active": False}}]] * 4
-    return shown_settings.parse(VLANS.switches[0], "\n".join(map(json.dumps, ([], devices, ports, *features))))
+    features = [{"ifname": each["ifname"], "generic-receive-offload": {"active": False}} for each in devices]
+    return shown_settings.parse(VLANS.switches[0], "\n".join(map(json.dumps, ([], devices, ports, features))))
 
 
 @pytest.mark.parametrize(
