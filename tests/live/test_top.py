@@ -14,6 +14,8 @@ pytestmark = pytest.mark.touched("tools/minigts/lab/usage.py", "tools/minigts/la
 
 COUNT, FRAME_BYTES, ARP_BYTES, LOST = 100, 1014, 42, 5
 LIMIT_S = 60.0
+ARP_PROBES = 3
+"""How often Linux asks a neighbour that it knew (arp(7), ucast_solicit)."""
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def test_what_a_link_loses_and_that_it_is_down_is_seen(pair: Lab) -> None:
     assert (there.outage, back.outage) == ("cut", "cut")
     assert LOST <= there.lost <= LOST + 4
     assert there.frames > 0
-    assert back.frames == 0
+    assert back.lost <= ARP_PROBES, "bra answers nothing; it may ask for ams, of which it has not heard for a while"
 
 
 @pytest.mark.nightly
