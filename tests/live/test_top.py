@@ -49,7 +49,10 @@ def test_what_a_link_loses_and_that_it_is_down_is_seen(pair: Lab) -> None:
     assert (there.outage, back.outage) == ("cut", "cut")
     assert LOST <= there.lost <= LOST + 4
     assert there.frames > 0
-    assert back.lost <= ARP_PROBES, "bra answers nothing; it may ask for ams, of which it has not heard for a while"
+    if pair.time == "virtual":
+        assert back.frames == 0
+    else:
+        assert back.lost <= ARP_PROBES, "bra may ask for ams, of which it has not heard for a while"
 
 
 @pytest.mark.nightly

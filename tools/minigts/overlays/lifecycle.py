@@ -223,7 +223,7 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     """Join a restarted host to the overlay again; return the measuring ends once every end reaches every other.
 
     With the leader of a network, the hosts that could not join again without it do so; and before a host, its leader.
-    A host whose leader is off is left for then.
+    A host whose leader is off is left for then, among those that have not joined, where `restart` has put it.
     The other hosts are left alone, except that the leader runs phase `join` for its variables. A host that has ended by
     itself is not waited for. It does nothing for a switch, nor without an overlay.
     """
@@ -235,7 +235,6 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
         team = team_of(lab.plan, now.name, name)
         if team.leader.name in record.off - {name}:
             progress(f"{now.name}: {name} joins again with {team.leader.name}, which leads its network and is off")
-            lab.write(record.model_copy(update={"unjoined": record.unjoined | {name}}), record)
             return {}
         waiting = record.unjoined.intersection(team.names if name == team.leader.name else (team.leader.name,))
         return _rejoin_all(lab, now, record, {name} | (waiting - record.silent), progress)[0].endpoints()
