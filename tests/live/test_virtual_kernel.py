@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ BOOT_S = 300.0
 VIRTUAL = ("time-travel=inf-cpu", "time-travel-start=1000000000000000000")
 
 
-def boot(directory: Path, script: str, *words: str, time: tuple[str, ...] = VIRTUAL) -> str:
+def boot(directory: Path, script: str, *words: str, passing: tuple[str, ...] = VIRTUAL) -> str:
     """What a host says whose first process is this script, in virtual time unless another is asked for."""
     kernel = kernel_build.present()
     assert kernel is not None
@@ -42,7 +43,7 @@ def boot(directory: Path, script: str, *words: str, time: tuple[str, ...] = VIRT
         "mem=64M",
         *("con=null", "con0=null,fd:1", "quiet"),
         *("root=none", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}", f"uml_dir={directory}/"),
-        *time,
+        *passing,
         *words,
     ]
     return shell.run(argv, timeout_s=BOOT_S, check=False).stdout.replace("\r", "")
@@ -84,6 +85,26 @@ def test_a_program_that_spins_gives_way_and_goes_on(caught: str, tmp_path: Path)
     assert 3.0 <= float(uptime[1]) < 3.3
 
 
+COUNTED = 5_000_000
+COMPUTES_S = 2
+"""More than the tenth of a second after which a program was interrupted once, and less than the three of now."""
+ADDS = f"""{sys.executable} -ISc 'import time; began = time.monotonic(); sum(range({{numbers}}))
+print("took", time.monotonic() - began)'"""
+"""It makes no call between its looks at the clock."""
+
+
+def test_a_program_that_computes_for_two_seconds_has_no_time_pass(tmp_path: Path) -> None:
+    """So its course does not depend on how fast the machine is. Only its own two looks at the clock take time."""
+    began = time.process_time()
+    sum(range(COUNTED))
+    numbers = int(COUNTED * COMPUTES_S / (time.process_time() - began))
+    said = boot(tmp_path, f"sleep 1; {ADDS.replace('{numbers}', str(numbers))}; dmesg | grep spins")
+    took = re.search(r"^took (\S+)$", said, re.MULTILINE)
+    assert took is not None, said
+    assert float(took[1]) < 10e-6, said
+    assert "spins" not in said
+
+
 CALLED = 30_000
 CALLS = f"""{sys.executable} -ISc 'import os, time; began = time.monotonic()
 for _ in range({CALLED:_}): {{call}}
@@ -108,6 +129,22 @@ def test_calls_without_a_pause_take_time(
     assert took is not None
     least_s += CALLED * own_s
     assert least_s <= float(took[1]) < least_s + 0.005
+
+
+STARTED = 500
+STARTS_FREE = 200
+START_S = 0.002
+
+
+def test_starts_of_programs_without_a_pause_take_time(tmp_path: Path) -> None:
+    """The first 200 are free, and each further one takes 2 ms, beside what its calls take: a script that waits by
+    starting a program again and again waits for a second with some 700 starts and not thousands."""
+    starts = f"for _ in $(seq {STARTED}); do /bin/true; done"
+    said = boot(tmp_path, f"sleep 1; cat /proc/uptime; {starts}; cat /proc/uptime; sleep 1; {starts}; cat /proc/uptime")
+    first, second, third = (float(each) for each in re.findall(r"^(\d+\.\d+) \d+\.\d+$", said, re.MULTILINE))
+    least_s = (STARTED - STARTS_FREE) * START_S
+    assert least_s <= second - first < least_s + 0.1
+    assert least_s <= third - second - 1 < least_s + 0.1, "a pause gives the free ones again"
 
 
 def test_a_program_that_asks_until_something_is_ready_asks_thousands_of_times_and_not_millions(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_decisions import NOTES, former_pages
+from test_decisions import NOTES
 
 from minigts import paths
 from minigts.artifacts import overlay_programs
@@ -57,10 +57,9 @@ def test_the_tests_that_each_names_are_there(patch: Path) -> None:
 
 @EACH
 def test_the_decision_that_each_names_is_there(patch: Path) -> None:
-    """Patches name a decision by the page that it was; a changed word in a patch would be another kernel."""
     decisions = re.findall(r"docs/decisions/(\S+?)\.md", field(patch, "Decision"))
     assert decisions
-    assert {*decisions} <= {*former_pages(), *(page.stem for page in NOTES)}
+    assert {*decisions} <= {page.stem for page in NOTES}
 
 
 @EACH
