@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from minigts import lab as labs
 from minigts import paths
+from minigts.dataplane.interfaces import SYSCTLS
 from minigts.errors import CommandTimeout, InputError, MinigtsError, Problem
 from minigts.foreign import Foreign, content, one_line, whole_number
 from minigts.lab import Lab
@@ -42,17 +43,19 @@ _FAULT_OF_A_KERNEL = re.compile(
 )
 """How Linux begins its reports of faults of its own: KASAN, lockdep, WARN_ON, and what comes before a crash."""
 RUNNER, CAPTURER, CAPTURED = "run-a-case", "capture-a-case", PurePosixPath("/run/suite-capture.pcap")
+OF_LINUX = tuple(f"{each.partition('=')[0]}=0" for each in SYSCTLS)
+"""What every host of a lab has otherwise, with Linux's own values: each of them is 0."""
 RUN_A_CASE = f"""#!/bin/sh
 # Runs a command in a directory; prints a line with its exit code, the times of day in ns before and after it, and how
-# many lines the kernel has warned with meanwhile, then these lines, and then what the command has printed. New network
-# namespaces have what Linux gives them otherwise: tunnels such as gre0, without which hosts are started
-# (fb_tunnels=initns), and Linux's own settings of interfaces in place of the host's. Bridges do not show their frames to
+# many lines the kernel has warned with meanwhile, then these lines, and then what the command has printed. The host is
+# as Linux is where nobody has set anything. New network namespaces take over how it forwards and answers to ARP, and
+# have tunnels such as gre0, without which hosts are started (fb_tunnels=initns). Bridges do not show their frames to
 # iptables, as where nobody has loaded br_netfilter, which is built in here; a test that wants it says so itself. Text is
 # in the locale C: programs open a file for each category of any other one, and tests start hundreds of programs.
 PATH={PLACE}/bin:$PATH
 export LC_ALL=C
 echo 0 >/proc/sys/net/core/fb_tunnels_only_for_init_net
-echo 2 >/proc/sys/net/core/devconf_inherit_init_net
+sysctl -qw {" ".join(OF_LINUX)}
 for each in /proc/sys/net/bridge/bridge-nf-call-*; do
   [ ! -e "$each" ] || echo 0 >"$each"
 done
