@@ -16,12 +16,14 @@ prefix: "clab"
 topology:
   nodes:
     r1:
+      mgmt-ipv4: 192.168.121.101
       kind: linux
       image: python:3.13-alpine
       binds:
       - node_files/r1/initial:/etc/config/01-initial.sh
       - node_files/r1/bird:/etc/bird/bird.conf
     h_1:
+      mgmt-ipv4: 192.168.121.102
       kind: linux
       image: python:3.13-alpine
       binds:
@@ -61,6 +63,7 @@ sudo ip netns exec clab-t-h_1 sh node_files/h_1/initial
 docker exec clab-t-r1 /etc/config/01-initial.sh
 docker exec clab-t-h_1 ip -brief address
 docker exec clab-t-h_1 ping -q -c 2 172.16.1.1
+docker exec clab-t-h_1 sh -c 'ping -q -c 1 -W 1 198.51.100.1 || true'
 docker exec clab-t-r1 sh -c 'until birdc show route 2>/dev/null | grep 192.0.2; do sleep 1; done'
 docker exec clab-t-h_1 dig +short +retry=5 @127.0.0.1 served.test
 docker exec clab-t-h_1 sh -c 'exit 7' || echo "code $?"
@@ -94,6 +97,7 @@ def test_netlabs_own_scripts_make_the_network(program: Program, traces: Traces, 
     assert "172.16.0.2/24" in said
     assert "10.20." not in said, "minigts' own addresses are gone"
     assert "2 packets transmitted, 2 received" in said
+    assert "1 packets transmitted, 0 received" in said, "a default route leads to nothing, as one for management does"
     assert "192.0.2.0/24" in said, "BIRD runs, with netlab's configuration"
     assert "192.0.2.7\n" in said, "dnsmasq runs, with netlab's configuration"
     assert "code 7" in said

@@ -23,6 +23,7 @@ topology:
       binds:
       - node_files/r1/daemons:/etc/frr/daemons
     h_one:
+      mgmt-ipv4: 192.168.121.102
       kind: linux
       image: python:3.13-alpine
   links:
@@ -46,6 +47,12 @@ def a_lab(name: str, *hosts: str) -> Any:
 def test_a_router_has_the_packages_of_its_device(file: Path) -> None:
     read = labs._with_packages(labs._read(file))
     assert {each.name: each.packages for each in read.machines} == {"r1": ("frr", "frr-pythontools"), "h-one": ()}
+
+
+def test_a_host_has_its_address_for_management_where_netlab_gives_it_one(file: Path) -> None:
+    scripts = {each.name: labs._management(each) for each in labs._read(file).machines}
+    assert scripts["r1"] == ""
+    assert "ip address add 192.168.121.102/32 dev eth0" in scripts["h-one"]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from ipaddress import IPv4Interface, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path, PurePosixPath
 
 from minigts.formats import containerlab_commands, containerlab_frr
@@ -152,6 +152,7 @@ def _machines(
             memory_mb=_memory(document, *settings.get("memory"), name),
             environment=_environment(document, settings, name),
             files=_files(document, settings, name),
+            management=_management(settings),
         )
         if containerlab_frr.is_there(settings):
             document.notes.add("FRR", name, containerlab_frr.NO_ROUTES)
@@ -226,6 +227,14 @@ def _cpus(document: Document, settings: Layers, name: str) -> float | None:
         document.lose(where, f"cpu {data}", name, why)
         return None
     return cpus if cpus < 1 else int(cpus)
+
+
+def _management(settings: Layers) -> IPv4Address | None:
+    data, _ = settings.get("mgmt-ipv4")
+    try:
+        return IPv4Address(data) if isinstance(data, str) else None
+    except ValueError:
+        return None
 
 
 def _memory(document: Document, data: Data, where: Location, name: str) -> int | None:

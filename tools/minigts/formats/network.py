@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address
 from typing import Literal, NamedTuple
 
 from minigts.foreign import UNPRINTABLE
@@ -42,6 +43,8 @@ class NetworkMachine:
     """Debian's packages that it has besides."""
     asn: int | None = None
     """The number of its autonomous system."""
+    management: IPv4Address | None = None
+    """Its address in a network for management. A lab of minigts' has none; netlab's nodes know theirs."""
 
 
 @dataclass(frozen=True)

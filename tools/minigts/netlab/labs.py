@@ -32,11 +32,10 @@ NEEDED = {"/etc/frr/daemons": ("frr", "frr-pythontools"), "/etc/rsyslog.d/50-def
 STARTED = {
     "/etc/dataplane-wait.sh": "sh /etc/dataplane-wait.sh",
     "/etc/netlab-start.sh": "sh /etc/netlab-start.sh",
-    "/etc/bird/bird.conf": "for each in $(seq 60); do bird -d -c /etc/bird/bird.conf && break; sleep 1; done",
+    "/etc/bird/bird.conf": "bird -d -c /etc/bird/bird.conf",
     "/etc/dnsmasq.conf": "dnsmasq --keep-in-foreground -R -C /etc/dnsmasq.conf",
 }
-"""What a container runs, by the file that netlab gives it; the first of these. BIRD ends where nothing tells it a
-router ID, until there is an address; a container has that of its management port from the beginning."""
+"""What a container runs, by the file that netlab gives it; the first of these."""
 LOG = "/var/log/netlab.log"
 """The file on a host with what that has printed."""
 BARE = """
@@ -45,6 +44,9 @@ ip address flush dev lo scope global
 ip route flush table main
 ip -6 route flush table main 2>/dev/null
 sysctl -qw net.ipv4.conf.all.arp_ignore=0 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0
+"""
+"""A script that takes minigts' own addresses and routes away."""
+FRR = """
 if [ -e /etc/frr/daemons ]; then
   chown -R frr:frr /etc/frr
   touch /etc/frr/vtysh.conf
@@ -53,7 +55,23 @@ fi
 chmod -R a+rx /etc/config 2>/dev/null
 true
 """
-"""A script that takes minigts' own addresses and routes away, and starts FRR's daemons."""
+"""A script that starts FRR's daemons."""
+MANAGEMENT = """
+ip link add eth0 type dummy
+ip address add {address}/32 dev eth0
+ip link set eth0 up
+if [ -e /etc/frr/daemons ]; then
+  ip link add mgmt type vrf table 42
+  ip link set mgmt up
+  ip link set eth0 master mgmt
+  ip route add default vrf mgmt dev eth0
+else
+  ip route add default dev eth0
+fi
+"""
+"""A script that gives a host what a container has by its network for management: an address that is there from the
+beginning, of which BIRD takes its router ID, and a default route, by which what no other route fits is lost and not
+refused. FRR's containers have both in a VRF. Nothing is behind this port."""
 COMMAND_S = 600.0
 BEGUN = "netlab begins"
 """The event from which on the lab's time follows this machine's."""
@@ -71,7 +89,7 @@ def deploy(file: Path, time: Time, say: Progress) -> Lab:
     try:
         for each in (each for each in read.machines if not each.is_switch):
             say(f"configuring {each.name}")
-            lab.provider.run(each.name, ["sh", "-c", BARE + _start(each)], timeout_s=COMMAND_S)
+            lab.provider.run(each.name, ["sh", "-c", BARE + _management(each) + FRR + _start(each)], timeout_s=COMMAND_S)
         lab.note({"event": BEGUN})
     except BaseException:
         running.down(lab)
@@ -97,6 +115,10 @@ def _with_packages(read: Network) -> Network:
         run = tuple(command for command in each.run if not command.endswith(containerlab_frr.START))
         machines.append(replace(each, packages=tuple(found), run=run))
     return replace(read, machines=tuple(machines))
+
+
+def _management(machine: NetworkMachine) -> str:
+    return MANAGEMENT.format(address=machine.management) if machine.management else ""
 
 
 def _start(machine: NetworkMachine) -> str:
