@@ -33,8 +33,7 @@ def whole_paths(plan: Plan, record: Record, sources: int | None = None) -> tuple
     """The plan's paths that pass no link that is cut, and no machine that is off, on any of their ways, and that frames
     take; those from the first so many hosts of the file, or None: all."""
     dead = dead_links(plan, record) | other_ways(plan, record).keys()
-    paths = (path for host in plan.hosts[:sources] for path in plan.paths_from(host.name))
-    return tuple(path for path in paths if dead.isdisjoint(path.crossed))
+    return tuple(path for path in plan.walk_paths(sources) if dead.isdisjoint(path.crossed))
 
 
 def dead_links(plan: Plan, record: Record) -> frozenset[str]:

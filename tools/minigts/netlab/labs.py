@@ -89,7 +89,9 @@ def deploy(file: Path, time: Time, say: Progress) -> Lab:
     try:
         for each in (each for each in read.machines if not each.is_switch):
             say(f"configuring {each.name}")
-            lab.provider.run(each.name, ["sh", "-c", BARE + _management(each) + FRR + _start(each)], timeout_s=COMMAND_S)
+            lab.provider.run(
+                each.name, ["sh", "-c", BARE + _management(each) + FRR + _start(each)], timeout_s=COMMAND_S
+            )
         lab.note({"event": BEGUN})
     except BaseException:
         running.down(lab)

@@ -75,7 +75,7 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     _further(plan.links, "links")
     if hiding is not None:
         return
-    paths = [*islice((path for host in plan.hosts for path in plan.paths_from(host.name)), ROWS_SHOWN)]
+    paths = [*islice(plan.walk_paths(), ROWS_SHOWN)]
     expected = (
         (
             f"{p.source} – {p.target}",

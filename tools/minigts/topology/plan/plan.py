@@ -312,7 +312,11 @@ class Plan(Stored):
         """One path for each pair of connected hosts, in file order of the source, then of the target, which comes after
         it. They are computed at each call: half a million in a lab of a thousand hosts.
         """
-        return tuple(path for host in self.hosts for path in self.paths_from(host.name))
+        return tuple(self.walk_paths())
+
+    def walk_paths(self, sources: int | None = None) -> Iterator[Path]:
+        """Yield the same paths one by one; only those from the first `sources` hosts, if that is given."""
+        return (path for host in self.hosts[:sources] for path in self.paths_from(host.name))
 
     @property
     def pairs(self) -> int:
@@ -413,10 +417,9 @@ def json_pieces(plan: Plan, *, with_paths: bool = True) -> Iterator[str]:
     for name, value in plan.model_dump(mode="json").items():
         document[name] = value
         if name == "links":
-            paths = (path for host in plan.hosts for path in plan.paths_from(host.name))
             if plan.blocked:
                 document["blocked"] = [link.name for link in plan.links if link.name in plan.blocked]
-            document["paths"] = (path.model_dump(mode="json") for path in paths) if with_paths else []
+            document["paths"] = (path.model_dump(mode="json") for path in plan.walk_paths()) if with_paths else []
     document["version"] = WITH_ROUTES
     document["hosts"] = (_with_routes(plan, host) for host in plan.hosts)
     if plan.ipv6 is not None:

@@ -65,6 +65,10 @@ class WeightedGraph:
             self._beside[pair[1]].append((pair[0], index, (back, to)))
         self._kept = lru_cache(maxsize=MOST_KEPT)(self._ways)
 
+    def beside(self, node: int) -> list[tuple[int, int]]:
+        """By each edge of the node, the node at its other end, and the edge."""
+        return [(other, edge) for other, edge, _ in self._beside[node]]
+
     def ways_from(self, node: int, passable: range | None = None) -> Ways:
         """The best ways from the node to all others (Dijkstra), which pass through `passable` nodes only; None allows
         any."""

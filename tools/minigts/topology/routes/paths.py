@@ -126,13 +126,13 @@ class Underlay:
         """The neighbour's address of a host with routes whose one edge leads to another host: all its routes go by it,
         and lead to all `usual_destinations` but its own. None for any other host."""
         index = self._indices[host]
-        own = self._edges_of_hosts[index]
-        if not self.is_routed or len(own) != 1 or self.hosts[index].own_routes:
+        beside = self.network.beside(index)
+        if not self.is_routed or len(beside) != 1 or self.hosts[index].own_routes:
             return None
-        (edge,) = own
-        (beyond,) = (node for node in edge.nodes if node != index)
+        ((beyond, number),) = beside
         if beyond >= len(self.hosts):
             return None
+        edge = self.edges[number]
         return self._addresses[edge.link.name, edge.subnet, self.hosts[beyond].name]
 
     @property
@@ -140,15 +140,6 @@ class Underlay:
         """What hosts without routes of their own have routes to: each other's own addresses, and segments. The hosts of
         a lab with routes are all connected."""
         return (*(f"{host.address}/32" for host in self.hosts), *self._segments)
-
-    @cached_property
-    def _edges_of_hosts(self) -> list[list[_Edge]]:
-        found: list[list[_Edge]] = [[] for _ in self.hosts]
-        for edge in self.edges:
-            for node in edge.nodes:
-                if node < len(self.hosts):
-                    found[node].append(edge)
-        return found
 
     @cached_property
     def _buffers(self) -> list[Buffers]:
