@@ -65,7 +65,7 @@ class WeightedGraph:
             self._beside[pair[1]].append((pair[0], index, (back, to)))
         self._kept = lru_cache(maxsize=MOST_KEPT)(self._ways)
 
-    def beside(self, node: int) -> list[tuple[int, int]]:
+    def edges_at(self, node: int) -> list[tuple[int, int]]:
         """By each edge of the node, the node at its other end, and the edge."""
         return [(other, edge) for other, edge, _ in self._beside[node]]
 

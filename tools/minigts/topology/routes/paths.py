@@ -126,10 +126,10 @@ class Underlay:
         """The neighbour's address of a host with routes whose one edge leads to another host: all its routes go by it,
         and lead to all `usual_destinations` but its own. None for any other host."""
         index = self._indices[host]
-        beside = self.network.beside(index)
-        if not self.is_routed or len(beside) != 1 or self.hosts[index].own_routes:
+        at_host = self.network.edges_at(index)
+        if not self.is_routed or len(at_host) != 1 or self.hosts[index].own_routes:
             return None
-        ((beyond, number),) = beside
+        ((beyond, number),) = at_host
         if beyond >= len(self.hosts):
             return None
         edge = self.edges[number]
