@@ -67,7 +67,7 @@ class Frr:
     program = ""
     has_tolerance = False
     longest_s = 3600.0
-    memory = "1GB"
+    memory = "2GB"
     packages: Sequence[str] = (
         *("frr", "frr-pythontools", "gdb-minimal", "python3-pytest", "python3-yaml", "python3-jsonschema"),
         *("python3-toml", "python3-pexpect", "net-tools", "python3-scapy", "python3-xmltodict", "bridge-utils"),
