@@ -77,5 +77,5 @@ def test_in_real_time_a_disk_takes_no_orders(tmp_path: Path) -> None:
     tries = "; ".join(
         f"echo {order} >{name} || echo refused" for name, order in (("write_cache", 1), ("late_us", "1,1"))
     )
-    said = boot(tmp_path, f"{ORDERS}; {tries}; echo 1 >power_cut || echo refused", f"ubd0={disk(tmp_path)}", time=())
+    said = boot(tmp_path, f"{ORDERS}; {tries}; echo 1 >power_cut || echo refused", f"ubd0={disk(tmp_path)}", passing=())
     assert said.count("refused\n") == 3, said

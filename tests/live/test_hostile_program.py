@@ -37,7 +37,7 @@ echo "ended $?"
 sleep 1
 echo "file: $(cat /mnt/own)"
 """
-    return boot(directory, script, "seccomp=on", time=TIMES[time])
+    return boot(directory, script, "seccomp=on", passing=TIMES[time])
 
 
 @pytest.mark.parametrize("time", ["virtual", "real"])

@@ -50,8 +50,8 @@ RUN_A_CASE = f"""#!/bin/sh
 # many lines the kernel has warned with meanwhile, then these lines, and then what the command has printed. The host is
 # as Linux is where nobody has set anything. New network namespaces take over how it forwards and answers to ARP, and
 # have tunnels such as gre0, without which hosts are started (fb_tunnels=initns). Bridges do not show their frames to
-# iptables, as where nobody has loaded br_netfilter, which is built in here; a test that wants it says so itself. Text is
-# in the locale C: programs open a file for each category of any other one, and tests start hundreds of programs.
+# iptables, as where nobody has loaded br_netfilter, which is built in here; a test that wants it says so itself. Text
+# is in the locale C: programs open a file for each category of any other one, and tests start hundreds of programs.
 PATH={PLACE}/bin:$PATH
 export LC_ALL=C
 echo 0 >/proc/sys/net/core/fb_tunnels_only_for_init_net
