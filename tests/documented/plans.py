@@ -304,7 +304,14 @@ PLANS = {
     "docs/reports/forwarding-tests-of-linux.md": Plan(
         not_run={
             "minigts suite run kselftest kselftest_install --only 'net/forwarding:*custom_multipath_hash.sh' "
-            "--only net/forwarding:bridge_fdb_learning_limit.sh --only net/forwarding:bridge_mdb.sh": NOT_HERE
+            "--only net/forwarding:bridge_fdb_learning_limit.sh --only net/forwarding:bridge_mdb.sh "
+            "--only net/forwarding:tc_flower_l2_miss.sh": NOT_HERE
+        },
+    ),
+    "docs/reports/topotests-look-once.md": Plan(
+        not_run={
+            "minigts suite run frr tests/topotests --only 'bgp_basic_functionality_topo1/*' "
+            "--only 'bgp_default_originate/*2links'": NOT_HERE
         },
     ),
     "docs/reports/packetdrill-lines-2-ms-off.md": Plan(
