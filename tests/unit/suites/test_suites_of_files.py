@@ -12,7 +12,7 @@ from minigts.errors import InputError
 from minigts.suites import frr, iproute2
 from minigts.suites.frr import Frr
 from minigts.suites.iproute2 import Iproute2
-from minigts.suites.suite import SuiteOptions
+from minigts.suites.suite import SuiteOptions, read_file
 from minigts.suites.tc_testing import TcTesting
 
 OPTIONS = SuiteOptions()
@@ -109,6 +109,30 @@ def test_topotests_are_the_files_of_pytest_outside_of_what_is_left_out(topotests
     assert sorted(Frr().files(topotests, b)) == [
         *("bgp_b/test_b1.py", "conftest.py", "lib/test/test_json.py", "lib/topogen.py", "munet/base.py", "pytest.ini")
     ]
+
+
+def test_links_below_the_directory_are_followed_and_others_refused(topotests: Path) -> None:
+    """Topotests share files of routers by links, and folders, too."""
+    away = topotests.with_name("away")
+    away.mkdir()
+    (away / "secret").write_text("")
+    (topotests / "bgp_b" / "r1").symlink_to("../bgp_a/r1")
+    (topotests / "bgp_b" / "other.conf").symlink_to("r1/bgpd.conf")
+    (topotests / "bgp_a" / "again").symlink_to("..")
+    (topotests / "bgp_b" / "folder").symlink_to(away)
+    (topotests / "bgp_b" / "file").symlink_to(away / "secret")
+    test = next(each for each in Frr().tests(topotests, OPTIONS) if each.name == "bgp_b/test_b1")
+    files = Frr().files(topotests, test)
+    conf = topotests / "bgp_a" / "r1" / "bgpd.conf"
+    assert {"bgp_b/r1/bgpd.conf", "bgp_b/other.conf", "bgp_b/file", "bgp_b/test_b1.py"} == {
+        name for name in files if name.startswith("bgp_b/")
+    }
+    assert files["bgp_b/r1/bgpd.conf"].resolve() == conf == files["bgp_b/other.conf"]
+    assert read_file(files["bgp_b/r1/bgpd.conf"]) == b""
+    with pytest.raises(InputError, match="cannot be read"):
+        read_file(files["bgp_b/file"])
+    of_a = next(each for each in Frr().tests(topotests, OPTIONS) if each.name == "bgp_a/test_bgp_a")
+    assert "bgp_a/again/bgp_b/test_b1.py" in Frr().files(topotests, of_a)
 
 
 def test_exabgp_gets_the_long_forms_of_its_options() -> None:

@@ -28,12 +28,24 @@ def read_file(path: Path, remedy: str = "") -> bytes:
 
 
 def files_below(directory: Path, tops: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """The files in the folders `tops` and below, each with its path below `directory`; without what Python compiles,
-    and without what folders hold to which only a link leads."""
+    """The files in the folders `tops` and below, each with its path below `directory` and where it is; without what
+    Python compiles. Links to what is below `directory` are followed; one that leads out of it stays a link, which
+    `read_file` refuses."""
+    inside = directory.resolve()
     for top in tops:
-        for path in sorted(top.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                yield path.relative_to(directory).as_posix(), path
+        for path, file in sorted(_files(top, inside, frozenset({top.resolve()}))) if top.is_dir() else ():
+            yield path.relative_to(directory).as_posix(), file
+
+
+def _files(folder: Path, inside: Path, above: frozenset[Path]) -> Iterator[tuple[Path, Path]]:
+    """The files below a folder, each as it is named and where it is; `above` are the folders that lead here."""
+    for path in folder.iterdir():
+        found = path.resolve() if path.is_symlink() or path.is_dir() else path
+        leads_out = path.is_symlink() and not found.is_relative_to(inside)
+        if found.is_file():
+            yield path, path if leads_out else found
+        elif found.is_dir() and not leads_out and path.name != "__pycache__" and found not in above:
+            yield from _files(path, inside, above | {found})
 
 
 class Case(BaseModel):
