@@ -26,6 +26,8 @@ SYSCTLS = (
     "net.ipv4.tcp_no_metrics_save=1",
 )
 
+LINUX_SYSCTLS = tuple(f"{each.partition('=')[0]}=0" for each in SYSCTLS)
+"""Linux's own values of what `SYSCTLS` sets: each of them is 0."""
 IPV6_SYSCTLS = (
     "net.ipv6.conf.all.forwarding=1",
     # A new address is used at once: detecting duplicates takes a second, and the plan has none.

@@ -44,15 +44,15 @@ ip address flush dev lo scope global
 ip route flush table main
 ip -6 route flush table main 2>/dev/null
 sysctl -qw net.ipv4.conf.all.arp_ignore=0 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0
+chmod -R a+rx /etc/config 2>/dev/null
 """
-"""A script that takes minigts' own addresses and routes away."""
+"""A script that takes minigts' own addresses and routes away, and lets netlab's scripts run."""
 FRR = """
 if [ -e /etc/frr/daemons ]; then
   chown -R frr:frr /etc/frr
   touch /etc/frr/vtysh.conf
   /usr/lib/frr/frrinit.sh start
 fi
-chmod -R a+rx /etc/config 2>/dev/null
 true
 """
 """A script that starts FRR's daemons."""

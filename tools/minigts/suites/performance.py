@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from minigts import lab as labs
 from minigts import paths
-from minigts.dataplane.interfaces import SYSCTLS
+from minigts.dataplane.interfaces import LINUX_SYSCTLS
 from minigts.errors import CommandTimeout, InputError, MinigtsError, Problem
 from minigts.foreign import Foreign, content, one_line, whole_number
 from minigts.lab import Lab
@@ -43,8 +43,6 @@ _FAULT_OF_A_KERNEL = re.compile(
 )
 """How Linux begins its reports of faults of its own: KASAN, lockdep, WARN_ON, and what comes before a crash."""
 RUNNER, CAPTURER, CAPTURED = "run-a-case", "capture-a-case", PurePosixPath("/run/suite-capture.pcap")
-OF_LINUX = tuple(f"{each.partition('=')[0]}=0" for each in SYSCTLS)
-"""What every host of a lab has otherwise, with Linux's own values: each of them is 0."""
 RUN_A_CASE = f"""#!/bin/sh
 # Runs a command in a directory; prints a line with its exit code, the times of day in ns before and after it, and how
 # many lines the kernel has warned with meanwhile, then these lines, and then what the command has printed. The host is
@@ -55,7 +53,7 @@ RUN_A_CASE = f"""#!/bin/sh
 PATH={PLACE}/bin:$PATH
 export LC_ALL=C
 echo 0 >/proc/sys/net/core/fb_tunnels_only_for_init_net
-sysctl -qw {" ".join(OF_LINUX)}
+sysctl -qw {" ".join(LINUX_SYSCTLS)}
 for each in /proc/sys/net/bridge/bridge-nf-call-*; do
   [ ! -e "$each" ] || echo 0 >"$each"
 done
