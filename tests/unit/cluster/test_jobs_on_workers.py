@@ -18,7 +18,6 @@ import pytest
 
 from live.program import until
 from minigts.cluster import dispatch, engine, worker
-from minigts.cluster.dispatch import JobOutcome
 from minigts.cluster.jobs import Job, split
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import prepare, run_folders
@@ -124,20 +123,26 @@ class Made:
 @contextmanager
 def answering(
     monkeypatch: pytest.MonkeyPatch, call: Callable[..., str], workers: int
-) -> Iterator[Callable[[Sequence[Job]], tuple[JobOutcome, list[str], list[str]]]]:
-    """Has jobs done by workers that say what `call` says: what came of it, the jobs that were kept, what was said."""
+) -> Iterator[Callable[[Sequence[Job]], tuple[dict[str, str], list[str], list[str]]]]:
+    """Has jobs done by workers that say what `call` says: why jobs were given up, those that were kept, what was
+    said."""
     said: list[str] = []
     monkeypatch.setattr(dispatch, "_on_worker", lambda: call)
     monkeypatch.setattr(dispatch.registry, "make", lambda *_: Made())
     with engine.open_engine(f"local:{workers}", lambda _: None) as opened:
 
-        def perform(jobs: Sequence[Job]) -> tuple[JobOutcome, list[str], list[str]]:
+        def perform(jobs: Sequence[Job]) -> tuple[dict[str, str], list[str], list[str]]:
             kept: list[str] = []
+            lost: dict[str, str] = {}
 
             def keep(job: Job, _files: Mapping[str, str]) -> None:
                 kept.append(job.name)
 
-            return dispatch.run_jobs(opened, jobs, keep, said.append, lambda _: None), kept, said
+            def lose(job: Job, why: str) -> None:
+                lost[job.name] = why
+
+            dispatch.run_jobs(opened, jobs, keep, lose, said.append, lambda _: None)
+            return lost, kept, said
 
         yield perform
 
@@ -170,8 +175,9 @@ class Killed:
 def test_a_job_that_workers_die_of_is_given_to_no_other(jobs: Sequence[Job]) -> None:
     has_done = dispatch._Dispatch(SimpleNamespace(client=None, campaign_id="abcdef"), lambda _: None)  # type: ignore[arg-type]
     answer, where = has_done._answer(Killed())  # type: ignore[arg-type]
-    assert has_done._again(dispatch._Assignment(jobs[0], 1, frozenset()), answer, where) is None
-    assert has_done.outcome.failed == {jobs[0].name: "3 workers died while they had it"}
+    assert has_done._again(dispatch._Assignment(jobs[0], 1, frozenset()), answer, where) == (
+        "3 workers died while they had it"
+    )
 
 
 @pytest.mark.timeout(LIMIT_S)
@@ -203,9 +209,14 @@ def test_a_job_is_given_up_once_three_workers_have_died_of_it(
     options = {"n_workers": 4, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
     file = engine.EngineFile(cluster="distributed.LocalCluster", options=options)
     monkeypatch.setattr(dispatch, "_on_worker", lambda: call)
+    lost: dict[str, str] = {}
+
+    def lose(job: Job, why: str) -> None:
+        lost[job.name] = why
+
     with engine.open_engine(file, lambda _: None) as opened:
-        outcome = dispatch.run_jobs(opened, jobs[:1], keep, lambda _: None, lambda _: None)
-    assert outcome.failed == {jobs[0].name: "3 workers died while they had it"}
+        dispatch.run_jobs(opened, jobs[:1], keep, lose, lambda _: None, lambda _: None)
+    assert lost == {jobs[0].name: "3 workers died while they had it"}
     assert len({*deaths.read_text().splitlines()}) == len(deaths.read_text().splitlines()) == 3
 
 
@@ -269,8 +280,8 @@ def test_jobs_go_on_when_every_worker_but_one_that_refuses_is_another_now(
         return '{"kind": "refused", "why": "another minigts"}'
 
     with answering(monkeypatch, call, 2) as perform:
-        outcome, kept, said = perform(jobs)
-    assert not outcome.failed
+        lost, kept, said = perform(jobs)
+    assert not lost
     assert sorted(kept) == sorted(job.name for job in jobs)
     assert len(said) == 1
     assert said[0].endswith("is given no more jobs: another minigts")
@@ -292,8 +303,8 @@ def test_parts_that_cannot_be_sent_cost_a_job_one_attempt(
         return "" if name != "perform" else '{"kind": "done"}' if here.exists() else lacks
 
     with answering(monkeypatch, call, 1) as perform:
-        outcome, kept, _ = perform(jobs)
-    assert not outcome.failed
+        lost, kept, _ = perform(jobs)
+    assert not lost
     assert sorted(kept) == sorted(job.name for job in jobs)
 
 

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
@@ -71,6 +71,8 @@ class Work(Protocol):
 J = TypeVar("J", bound=Work)
 Keep: TypeAlias = Callable[[J, Mapping[str, str]], None]
 """A function that stores the files of a job."""
+Lose: TypeAlias = Callable[[J, str], None]
+"""A function that takes a job that is given up, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -83,26 +85,18 @@ class _Assignment(Generic[J]):
     """The machines that had been sent the parts of labs (image, kernel, clock) before it was submitted."""
 
 
-@dataclass
-class JobOutcome:
-    """The jobs that failed, and the workers that get no more jobs, each with the reason."""
-
-    failed: dict[str, str] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-
-
 def run_jobs(
-    engine: OpenEngine, jobs: Sequence[J], keep: Keep[J], say: Progress, on_progress: OnProgress
-) -> JobOutcome:
-    """Let the engine do the jobs; `keep` gets the files of each job as it ends. Raises MinigtsError when the engine is
-    lost, and what `keep` raises; then no more jobs begin, and the labs on the cluster's machines are taken down.
+    engine: OpenEngine, jobs: Sequence[J], keep: Keep[J], lose: Lose[J], say: Progress, on_progress: OnProgress
+) -> None:
+    """Let the engine do the jobs; as each ends, `keep` gets its files, or `lose` the reason why it is given up. Raises
+    MinigtsError when the engine is lost, and what these two raise; then no more jobs begin, and the labs on the
+    cluster's machines are taken down.
     """
     doing = _Dispatch[J](engine, say)
     try:
-        doing.run(jobs, keep, on_progress)
+        doing.run(jobs, keep, lose, on_progress)
     finally:
         doing.end()
-    return doing.outcome
 
 
 class _ProgressCounter:
@@ -146,11 +140,12 @@ class _ProgressCounter:
 class _Dispatch(Generic[J]):
     def __init__(self, engine: OpenEngine, say: Progress) -> None:
         self._client, self._id, self._say = engine.client, engine.campaign_id, say
-        self.outcome = JobOutcome()
+        self._refused: dict[str, str] = {}
+        """The workers that get no more jobs, each with the reason."""
         self._under_way: dict[Future, _Assignment[J]] = {}
         self._sent: set[str] = set()
 
-    def run(self, jobs: Sequence[J], keep: Keep[J], on_progress: OnProgress) -> None:
+    def run(self, jobs: Sequence[J], keep: Keep[J], lose: Lose[J], on_progress: OnProgress) -> None:
         from distributed import as_completed  # noqa: PLC0415
 
         standing = _ProgressCounter(jobs, on_progress, self._worker_count())
@@ -162,7 +157,9 @@ class _Dispatch(Generic[J]):
             answer, where = self._answer(future)
             if answer.kind == "done":
                 keep(job, answer.files)
-            elif (again := self._again(given, answer, where)) is not None:
+            elif isinstance(again := self._again(given, answer, where), str):
+                lose(job, again)
+            else:
                 coming.add(again)
                 continue
             future.release()
@@ -175,7 +172,7 @@ class _Dispatch(Generic[J]):
             standing.hear(told)
 
     def _submit(self, job: J, attempt: int) -> Future:
-        workers = self._not_refused() if self.outcome.refused else None
+        workers = self._not_refused() if self._refused else None
         future = self._client.submit(
             _on_worker(),
             job.performed_by,
@@ -205,22 +202,21 @@ class _Dispatch(Generic[J]):
         where = next(iter(self._client.who_has([future]).get(future.key, ())), "")
         return documents.model(future.result(), Answer, _BOUNDS), where
 
-    def _again(self, given: _Assignment[J], answer: Answer, where: str) -> Future | None:
-        """Submit the job once more; None when it is given up."""
+    def _again(self, given: _Assignment[J], answer: Answer, where: str) -> Future | str:
+        """Submit the job once more; the reason when it is given up."""
         if answer.kind == "lacks-parts":
             wrong = self._wrong_with_parts(given, answer.machine, where)
             if wrong is None:
                 return self._submit(given.job, given.attempt)
             answer = wrong
         if answer.kind == "refused" and where:
-            if where not in self.outcome.refused:
+            if where not in self._refused:
                 self._say(f"{where} is given no more jobs: {answer.why}")
-            self.outcome.refused[where] = f"{where}: {answer.why}"
+            self._refused[where] = f"{where}: {answer.why}"
             return self._submit(given.job, given.attempt)
         if answer.kind != "killed" and given.attempt < ATTEMPTS:
             return self._submit(given.job, given.attempt + 1)
-        self.outcome.failed[given.job.name] = answer.why
-        return None
+        return answer.why
 
     def _wrong_with_parts(self, given: _Assignment[J], machine: str, where: str) -> Answer | None:
         """Send the parts of labs to a machine that lacks them, once. None when the job can be submitted again;
@@ -260,17 +256,17 @@ class _Dispatch(Generic[J]):
         """The workers that have not refused jobs. If there is none, it waits for a restarted one, and raises
         EnvironmentLacks when none comes in WAITING_S."""
         every = self._workers()
-        if not set(every) - self.outcome.refused.keys():
+        if not set(every) - self._refused.keys():
             try:
                 self._client.wait_for_workers(len(every) + 1, timeout=WAITING_S)
             except TimeoutError as error:
-                told = "; ".join(dict.fromkeys(self.outcome.refused.values()))
+                told = "; ".join(dict.fromkeys(self._refused.values()))
                 raise EnvironmentLacks(f"no worker can do the jobs: {told}") from error
             every = self._workers()
-        return [address for address in every if address not in self.outcome.refused]
+        return [address for address in every if address not in self._refused]
 
     def _worker_count(self) -> int:
-        return max(1, len(self._workers()) - len(self.outcome.refused))
+        return max(1, len(self._workers()) - len(self._refused))
 
     def end(self) -> None:
         """Begin no more jobs, and take labs down on all machines: those of dead workers, and while jobs are under way

@@ -207,8 +207,8 @@ def _by_workers(jobs: Sequence[SeedOfWork], kept: _Kept, engine: str | EngineFil
     def progress(_at: RunProgress) -> None:
         """Nothing is said: `kept` tells of each seed that has ended."""
 
+    def lose(job: SeedOfWork, why: str) -> None:
+        kept.take(not_run(job.number, why), {})
+
     with engines.open_engine(engine, watcher.step) as opened:
-        ended = dispatch.run_jobs(opened, jobs, kept, watcher.step, progress)
-    by_name = {job.name: job.number for job in jobs}
-    for name, why in ended.failed.items():
-        kept.take(not_run(by_name[name], why), {})
+        dispatch.run_jobs(opened, jobs, kept, lose, watcher.step, progress)

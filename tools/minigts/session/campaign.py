@@ -483,13 +483,18 @@ def _build_parts(directories: Sequence[Path], watcher: CampaignWatcher) -> None:
 
 
 def _let_workers_do(folder: Path, jobs: Sequence[Job], engine: str | EngineFile, watcher: CampaignWatcher) -> None:
+    lost: list[str] = []
+
+    def lose(job: Job, why: str) -> None:
+        lost.append(f"minigts: {job.name}: {why}")
+
     with ExitStack() as stack:
         with watcher.preparing() as say:
             begun_engine = stack.enter_context(engines.open_engine(engine, say))
         say, on_progress = stack.enter_context(watcher.measuring())
-        outcome = dispatch.run_jobs(begun_engine, jobs, partial(merge_results.keep, folder), say, on_progress)
-    for job, why in outcome.failed.items():
-        watcher.note(f"minigts: {job}: {why}")
+        dispatch.run_jobs(begun_engine, jobs, partial(merge_results.keep, folder), lose, say, on_progress)
+    for each in lost:
+        watcher.note(each)
 
 
 def _share(

@@ -180,11 +180,11 @@ def run(place: Path, asked: SuiteRun, engine: str | None, watcher: SuiteWatcher)
     kept = _Kept(place, total - sum(job.size for job in jobs), total, watcher)
     for load in dict.fromkeys(job.load for job in jobs):
         beside = [job for job in jobs if job.load == load]
-        with busy_processors(load):
-            if engine is None:
+        if engine is None:
+            with busy_processors(load):
                 _in_turn(beside, kept, watcher)
-            else:
-                _by_workers(beside, kept, engine, watcher)
+        else:
+            _by_workers(beside, kept, engine, load, watcher)
 
 
 def missing(place: Path, asked: SuiteRun) -> list[SuiteJob]:
@@ -246,15 +246,17 @@ def _in_turn(jobs: Sequence[SuiteJob], kept: _Kept, watcher: SuiteWatcher) -> No
         kept.take(test)
 
 
-def _by_workers(jobs: Sequence[SuiteJob], kept: _Kept, engine: str, watcher: SuiteWatcher) -> None:
+def _by_workers(jobs: Sequence[SuiteJob], kept: _Kept, engine: str, load: int, watcher: SuiteWatcher) -> None:
+    """The load begins once the workers are there: beside it their start would take minutes."""
+
     def progress(_at: RunProgress) -> None:
         """Nothing is said: `kept` tells of each case that has ended."""
 
-    with engines.open_engine(engine, watcher.step) as opened:
-        ended = dispatch.run_jobs(opened, jobs, kept, watcher.step, progress)
-    by_name = {job.name: job for job in jobs}
-    for name, why in ended.failed.items():
-        kept.take(_without_lab(by_name[name], why))
+    def lose(job: SuiteJob, why: str) -> None:
+        kept.take(_without_lab(job, why))
+
+    with engines.open_engine(engine, watcher.step) as opened, busy_processors(load):
+        dispatch.run_jobs(opened, jobs, kept, lose, watcher.step, progress)
 
 
 def write_pages(place: Path, asked: SuiteRun, junit: Path | None) -> None:
