@@ -148,6 +148,34 @@ def test_starts_of_programs_without_a_pause_take_time(tmp_path: Path) -> None:
     assert least_s <= third - second - 1 < least_s + 0.1, "a pause gives the free ones again"
 
 
+SENT = 20_000
+CALLS_FREE = SENT_FREE = 10_000
+CALL_S, SENT_S = 1e-6, 10e-6
+SENDS = f"""{sys.executable} -ISc 'import os, socket, time
+one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+read, write = os.pipe()
+def flood(send, take):
+    time.sleep(1); began = time.monotonic()
+    for _ in range({SENT}): send(b"x"); take(1)
+    print("took", time.monotonic() - began)
+flood(one.send, other.recv)
+flood(lambda data: os.write(one.fileno(), data), other.recv)
+flood(lambda data: os.write(write, data), lambda size: os.read(read, size))'"""
+"""Messages by send(2) and by write(2), and as many bytes through a pipe; each with a call that takes it away."""
+
+
+def test_messages_without_a_pause_take_time(tmp_path: Path) -> None:
+    """The first 10,000 are free, and each further one takes 10 us, beside what its calls take. What is written to no
+    socket takes what its calls do."""
+    said = boot(tmp_path, SENDS)
+    sent, written, piped = (float(each) for each in re.findall(r"^took (\S+)$", said, re.MULTILINE))
+    calls_s = (2 * SENT - CALLS_FREE) * CALL_S
+    messages_s = (SENT - SENT_FREE) * SENT_S
+    for took_s in (sent, written):
+        assert calls_s + messages_s <= took_s + 0.001 < calls_s + messages_s + 0.03
+    assert calls_s <= piped + 0.001 < calls_s + 0.03
+
+
 def test_a_program_that_asks_until_something_is_ready_asks_thousands_of_times_and_not_millions(tmp_path: Path) -> None:
     asked = re.search(r"^asked (\d+)$", boot(tmp_path, f"sleep 1; {ASKS}"), re.MULTILINE)
     assert asked is not None
