@@ -288,6 +288,29 @@ def test_jobs_go_on_when_every_worker_but_one_that_refuses_is_another_now(
 
 
 @pytest.mark.timeout(LIMIT_S)
+@pytest.mark.parametrize(("kind", "attempts"), [("wrong", 1), ("failed", dispatch.ATTEMPTS)])
+def test_a_job_that_fails_is_tried_again_unless_no_worker_can_do_it(
+    jobs: Sequence[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, attempts: int
+) -> None:
+    tried, number = tmp_path / "tried", jobs[0].number
+
+    def call(name: str, *words: object) -> str:
+        import json  # noqa: PLC0415
+
+        if name != "perform" or json.loads(str(words[0]))["number"] != number:
+            return '{"kind": "done"}' if name == "perform" else ""
+        with tried.open("a") as file:
+            file.write("once\n")
+        return json.dumps({"kind": kind, "why": "there is no such file"})
+
+    with answering(monkeypatch, call, 1) as perform:
+        lost, kept, _ = perform(jobs)
+    assert lost == {jobs[0].name: "there is no such file"}
+    assert sorted(kept) == sorted(job.name for job in jobs[1:])
+    assert len(tried.read_text().splitlines()) == attempts
+
+
+@pytest.mark.timeout(LIMIT_S)
 def test_parts_that_cannot_be_sent_cost_a_job_one_attempt(
     jobs: Sequence[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -214,7 +214,7 @@ class _Dispatch(Generic[J]):
                 self._say(f"{where} is given no more jobs: {answer.why}")
             self._refused[where] = f"{where}: {answer.why}"
             return self._submit(given.job, given.attempt)
-        if answer.kind != "killed" and given.attempt < ATTEMPTS:
+        if answer.kind == "failed" and given.attempt < ATTEMPTS:
             return self._submit(given.job, given.attempt + 1)
         return answer.why
 

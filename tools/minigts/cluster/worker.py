@@ -23,7 +23,7 @@ import minigts
 from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.cluster.jobs import Job
-from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import lab_course, run, run_folders
 from minigts.experiments.lab_control import RealLabControl
 from minigts.lab import Lab
@@ -50,8 +50,9 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    kind: Literal["done", "failed", "killed", "refused", "lacks-parts"]
-    """`killed` is set for a job whose workers died."""
+    kind: Literal["done", "failed", "wrong", "killed", "refused", "lacks-parts"]
+    """`wrong` is a job that no worker can do, such as one of a file that cannot be read; `killed` is set for a job whose
+    workers died."""
     why: str = ""
     machine: str = ""
     """The machine and cache of the worker, as `machine` returns it: its processes share what is built."""
@@ -121,11 +122,13 @@ def answer(wanted: str, read: Callable[[], W], do: Callable[[W], Mapping[str, st
         return Answer(kind="done", machine=machine(), files=dict(do(work)))
     except EnvironmentLacks as error:
         return _answer("refused", str(error))
+    except InputError as error:
+        return _answer("wrong", str(error))
     except (MinigtsError, ExceptionGroup, OSError) as error:
         return _answer("failed", str(error) or type(error).__name__)
 
 
-def _answer(kind: Literal["failed", "refused", "lacks-parts"], why: str = "") -> Answer:
+def _answer(kind: Literal["failed", "wrong", "refused", "lacks-parts"], why: str = "") -> Answer:
     return Answer(kind=kind, why=why, machine=machine())
 
 
