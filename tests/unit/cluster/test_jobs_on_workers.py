@@ -277,6 +277,7 @@ def test_jobs_go_on_when_every_worker_but_one_that_refuses_is_another_now(
                     died.touch()
                     os._exit(1)
                 return '{"kind": "done"}'
+        time.sleep(0.2)  # as a worker does; else the job would go to and fro while the other one is started
         return '{"kind": "refused", "why": "another minigts"}'
 
     with answering(monkeypatch, call, 2) as perform:
@@ -341,7 +342,7 @@ def test_a_worker_that_parts_are_no_use_to_is_given_no_more_jobs(
             return why
         return '{"kind": "lacks-parts", "machine": "here"}' if name == "perform" else ""
 
-    monkeypatch.setattr(dispatch, "WAITING_S", 1.0)
+    monkeypatch.setattr(dispatch, "RESTARTED_S", 1.0)
     with (
         answering(monkeypatch, call, 1) as perform,
         pytest.raises(EnvironmentLacks, match=f"no worker can do the jobs: .*{said}"),

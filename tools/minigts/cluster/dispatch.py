@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from minigts.cluster import worker
-from minigts.cluster.engine import WAITING_S, OpenEngine
+from minigts.cluster.engine import OpenEngine
 from minigts.cluster.worker import Answer
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.experiments.run import OnProgress, RunProgress
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 3
 """How often a job is tried at most when its lab fails. The scheduler counts workers that die: engine.MOST_DEATHS."""
+RESTARTED_S = 120.0
+"""How long to wait for a worker that is started in place of one that died. Beside other work on the same processors it
+takes more than 30 s, the limit until 1 December 2026."""
 PIECE_BYTES = 8 << 20
 _BOUNDS = documents.Bounds(elements=1_000_000, bytes=1 << 30)
 """Bounds of an answer, which has the raw samples of a job as texts."""
@@ -254,11 +257,11 @@ class _Dispatch(Generic[J]):
 
     def _not_refused(self) -> list[str]:
         """The workers that have not refused jobs. If there is none, it waits for a restarted one, and raises
-        EnvironmentLacks when none comes in WAITING_S."""
+        EnvironmentLacks when none comes in RESTARTED_S."""
         every = self._workers()
         if not set(every) - self._refused.keys():
             try:
-                self._client.wait_for_workers(len(every) + 1, timeout=WAITING_S)
+                self._client.wait_for_workers(len(every) + 1, timeout=RESTARTED_S)
             except TimeoutError as error:
                 told = "; ".join(dict.fromkeys(self._refused.values()))
                 raise EnvironmentLacks(f"no worker can do the jobs: {told}") from error
