@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -198,11 +198,13 @@ def missing(place: Path, asked: SuiteRun) -> list[SuiteJob]:
 @contextmanager
 def busy_processors(count: int) -> Iterator[None]:
     """Within the context so many programs compute without a pause. They end with this process."""
-    with ExitStack() as stack:
+    begun: list[shell.Leader] = []
+    try:
         for _ in range(count):
-            process = shell.start(SPINS, output=subprocess.DEVNULL, dies_with_parent=True)
-            stack.callback(shell.kill_group, process)
+            begun.append(shell.start(SPINS, output=subprocess.DEVNULL, dies_with_parent=True))
         yield
+    finally:
+        shell.kill_groups(begun)
 
 
 class _Kept:
