@@ -71,7 +71,7 @@ class Frr:
     packages: Sequence[str] = (
         *("frr", "frr-pythontools", "gdb-minimal", "python3-pytest", "python3-yaml", "python3-jsonschema"),
         *("python3-toml", "python3-pexpect", "net-tools", "python3-scapy", "python3-xmltodict", "bridge-utils"),
-        *("iptables", "exabgp", "snmp", "snmpd", "frr-snmp", "frr-rpki-rtrlib"),
+        *("iptables", "exabgp", "snmp", "snmpd", "snmptrapd", "frr-snmp", "frr-rpki-rtrlib", "patch"),
     )
 
     def tests(self, directory: Path, options: SuiteOptions) -> Sequence[SuiteTest]:
