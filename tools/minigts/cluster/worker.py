@@ -51,8 +51,8 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     kind: Literal["done", "failed", "wrong", "killed", "refused", "lacks-parts"]
-    """`wrong` is a job that no worker can do, such as one of a file that cannot be read; `killed` is set for a job whose
-    workers died."""
+    """`wrong` is a job that no worker can do, such as one of a file that cannot be read; `killed` is one whose workers
+    died."""
     why: str = ""
     machine: str = ""
     """The machine and cache of the worker, as `machine` returns it: its processes share what is built."""
@@ -122,10 +122,9 @@ def answer(wanted: str, read: Callable[[], W], do: Callable[[W], Mapping[str, st
         return Answer(kind="done", machine=machine(), files=dict(do(work)))
     except EnvironmentLacks as error:
         return _answer("refused", str(error))
-    except InputError as error:
-        return _answer("wrong", str(error))
     except (MinigtsError, ExceptionGroup, OSError) as error:
-        return _answer("failed", str(error) or type(error).__name__)
+        why = str(error) or type(error).__name__
+        return _answer("wrong" if isinstance(error, InputError) else "failed", why)
 
 
 def _answer(kind: Literal["failed", "wrong", "refused", "lacks-parts"], why: str = "") -> Answer:

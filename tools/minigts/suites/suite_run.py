@@ -200,8 +200,7 @@ def busy_processors(count: int) -> Iterator[None]:
     """Within the context so many programs compute without a pause. They end with this process."""
     begun: list[shell.Leader] = []
     try:
-        for _ in range(count):
-            begun.append(shell.start(SPINS, output=subprocess.DEVNULL, dies_with_parent=True))
+        begun.extend(shell.start(SPINS, output=subprocess.DEVNULL, dies_with_parent=True) for _ in range(count))
         yield
     finally:
         shell.kill_groups(begun)
