@@ -49,8 +49,8 @@ UNWATCHED = {
     "distributed.admin.system-monitor.interval": "10s",
     "distributed.admin.system-monitor.disk": False,
 }
-"""Dask's looks at itself, for a dashboard that minigts does not show: by default at the stack each 10 ms, at its loop each
-20 ms, at the machine each 500 ms. Beside two workers that did nothing they took 8 % of a processor, and take 1 %."""
+"""Dask's looks at itself, for a dashboard that minigts does not show: by default at the stack each 10 ms, at its loop
+each 20 ms, at the machine each 500 ms. Beside two idle workers they took 8 % of a processor, and take 1 %."""
 CLASSES = (
     *(f"distributed.{name}" for name in ("LocalCluster", "SSHCluster")),
     *(f"dask_jobqueue.{name}Cluster" for name in ("SLURM", "PBS", "SGE", "LSF", "OAR", "Moab", "HTCondor")),
