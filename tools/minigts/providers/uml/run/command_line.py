@@ -24,7 +24,9 @@ from minigts.providers.agent.lab_processes import Process
 MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "calibrate_xor_blocks")
 """Benchmarks for software RAID that run at boot, by their names in kernels 6.1 to 7.2; together they take 1 s."""
 
-SPARE_INTERFACES = ("fb_tunnels=initns", "dummy.numdummies=0", "ifb.numifbs=0", "bonding.max_bonds=0")
+SPARE_INTERFACES = (
+    *("fb_tunnels=initns", "dummy.numdummies=0", "ifb.numifbs=0", "bonding.max_bonds=0", "mac80211_hwsim.radios=0"),
+)
 """Without these settings built-in drivers would make unwanted interfaces in every namespace."""
 VECTOR_DEPTH = 128
 VIRTIO_NETWORK, VIRTIO_CONSOLE = 1, 3
