@@ -379,8 +379,13 @@ PLANS = {
                 "--env SELFTESTS_MPTCP_LIB_OVERRIDE_FLAKY=1 --load 0,8",
                 "minigts suite run packetdrill $D --program ./packetdrill --tolerance 1000 --in-a-lab 8",
                 "minigts kernel build hwsim --config EXPERT=y --config WIRELESS=y --config WLAN=y --config CFG80211=y "
-                "--config CFG80211_CERTIFICATION_ONUS=y --config CFG80211_REQUIRE_SIGNED_REGDB=n --config MAC80211=y "
-                "--config MAC80211_MESH=y --config MAC80211_HWSIM=y --config RFKILL=y",
+                "--config CFG80211_CERTIFICATION_ONUS=y --config CFG80211_REQUIRE_SIGNED_REGDB=n "
+                "--config CFG80211_DEBUGFS=y --config CFG80211_WEXT=y --config MAC80211=y "
+                "--config MAC80211_RC_MINSTREL=y --config MAC80211_MESH=y --config MAC80211_DEBUGFS=y "
+                "--config MAC80211_HWSIM=y --config RFKILL=y --config BRIDGE_EBT_ARP=y --config BRIDGE_EBT_IP6=y "
+                "--config BRIDGE_EBT_PKTTYPE=y --config BRIDGE_EBT_ARPREPLY=y",
+                "minigts suite run hwsim ~/hostap --kernel hwsim --only sae --only 'ap_*'",
+                "minigts suite run hwsim ~/hostap --kernel hwsim --only sae --env HWSIM_TESTS='sae sae_pwe_*'",
             ),
             NOT_HERE,
         ),

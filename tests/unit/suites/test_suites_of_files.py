@@ -1,4 +1,4 @@
-"""Suites whose tests are files: Linux's tests of traffic control, iproute2's, FRR's topotests."""
+"""Suites whose tests are files: Linux's tests of traffic control, iproute2's, FRR's topotests, hostap's of Wi-Fi."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from minigts.errors import InputError
-from minigts.suites import frr, iproute2
+from minigts.suites import frr, hwsim, iproute2
 from minigts.suites.frr import Frr
+from minigts.suites.hwsim import Hwsim
 from minigts.suites.iproute2 import Iproute2
 from minigts.suites.suite import SuiteOptions, read_file
 from minigts.suites.tc_testing import TcTesting
@@ -50,6 +51,18 @@ def topotests(tmp_path: Path) -> Path:
     )
     (tmp_path / "pytest.ini").write_text("[pytest]\nnorecursedirs = .git example_test lib\n")
     return lay(tmp_path, *names)
+
+
+@pytest.fixture
+def hostap(tmp_path: Path) -> Path:
+    names = (
+        *("run-tests.py", "hostapd.py", "test_sae.py", "test_dfs.py", "test_he.py", "auth_serv/ca.pem"),
+        *("tnc/libhostap_imc.so", "vm/regdb/regulatory.db", "logs/1/log0"),
+    )
+    lay(tmp_path, *hwsim.PROGRAMS, "hostapd/main.o", "wpaspy/wpaspy.py", *(f"tests/hwsim/{name}" for name in names))
+    (tmp_path / "tests/hwsim/test_sae.py").write_text("import hostapd\ndef f():\n    from test_dfs import wait\n")
+    (tmp_path / "tests/hwsim/test_dfs.py").write_text("import test_sae\nimport test_of_another\n")
+    return tmp_path
 
 
 def test_each_file_of_tdc_is_a_test_and_has_no_descriptions_of_others(tc_testing: Path) -> None:
@@ -157,6 +170,47 @@ def test_pytests_end(code: int, output: str, verdict: str, reason: str) -> None:
     assert Frr().verdict(code, output) == (verdict, reason)
 
 
+def test_each_module_of_hwsim_is_a_test_with_the_modules_that_it_imports(hostap: Path) -> None:
+    dfs, he, sae = Hwsim().tests(hostap, OPTIONS)
+    assert (dfs.name, he.name, sae.name) == ("dfs", "he", "sae")
+    assert (sae.directory, sae.cases[0].argv[-2:]) == ("tests/hwsim", ("sh", "sae"))
+    shared = {
+        *hwsim.PROGRAMS,
+        "wpaspy/wpaspy.py",
+        *("tests/hwsim/run-tests.py", "tests/hwsim/hostapd.py", "tests/hwsim/auth_serv/ca.pem"),
+        *("tests/hwsim/tnc/libhostap_imc.so", "tests/hwsim/vm/regdb/regulatory.db"),
+    }
+    assert {*Hwsim().files(hostap, he)} == {*shared, "tests/hwsim/test_he.py"}
+    assert {*Hwsim().files(hostap, sae)} == {*shared, "tests/hwsim/test_sae.py", "tests/hwsim/test_dfs.py"}
+
+
+SAE = "START sae 1/2\nTest: SAE\n{}PASS sae 0.69 2026-12-01 01:02:03.5\nSTART sae_pk 2/2\n{} 1 2026-12-01 01:02:04\n"
+FAILING = "Exception during test execution: No reply\nTraceback:\n  FAIL sae 1\nFAIL sae_pk"
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "verdict", "reason"),
+    [
+        (0, SAE.format("", "Skip test case: no SAE-PK\nSKIP sae_pk"), "passed", ""),
+        (0, "START a 1/1\nSkip test case: off\nSKIP a 0.1 2026-12-01 01:02:03\n", "skipped", "1 of 1 skipped: a (off)"),
+        (1, SAE.format("Skip test case: of another\n", FAILING), "failed", "1 of 2 failed: sae_pk (No reply)"),
+        (1, "no mac80211_hwsim\n", "failed", "no mac80211_hwsim"),
+        (0, "wlan0: No response from wpa_supplicant\n", "failed", "wlan0: No response from wpa_supplicant"),
+        (
+            0,
+            f"PASS a 0.1 2026-12-01 01:02:03\n{hwsim.ENDED_EARLY}\npassed all 1 test case(s)\n",
+            *("failed", "ended early, after a: a radio could not be reset"),
+        ),
+    ],
+)
+def test_the_end_of_hwsims_runner(code: int, output: str, verdict: str, reason: str) -> None:
+    assert Hwsim().verdict(code, output) == (verdict, reason)
+
+
+def test_hwsims_parts_are_its_functions() -> None:
+    assert Hwsim().parts(SAE.format("", FAILING)) == [("sae", "passed", ""), ("sae_pk", "failed", "No reply")]
+
+
 def test_another_directory_says_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no tdc\.py with tests in tc-tests"):
         TcTesting().tests(tmp_path, OPTIONS)
@@ -167,3 +221,8 @@ def test_another_directory_says_what_it_lacks(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     with pytest.raises(InputError, match=r"has no folders with test_\*\.py"):
         Frr().tests(tmp_path, OPTIONS)
+    with pytest.raises(InputError, match=r"has no tests/hwsim/test_\*\.py"):
+        Hwsim().tests(tmp_path, OPTIONS)
+    lay(tmp_path, "tests/hwsim/test_sae.py", *hwsim.PROGRAMS[1:])
+    with pytest.raises(InputError, match="has no wpa_supplicant/wpa_supplicant: compile it there"):
+        Hwsim().tests(tmp_path, OPTIONS)

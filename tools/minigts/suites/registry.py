@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from minigts.errors import InputError
 from minigts.language.problems import did_you_mean
 from minigts.suites.frr import Frr
+from minigts.suites.hwsim import Hwsim
 from minigts.suites.iproute2 import Iproute2
 from minigts.suites.kselftest import Kselftest
 from minigts.suites.packetdrill import Packetdrill
@@ -14,7 +15,7 @@ from minigts.suites.suite import Suite
 from minigts.suites.tc_testing import TcTesting
 
 SUITES: Mapping[str, Suite] = {
-    suite.name: suite for suite in (Packetdrill(), Kselftest(), TcTesting(), Iproute2(), Frr())
+    suite.name: suite for suite in (Packetdrill(), Kselftest(), TcTesting(), Iproute2(), Frr(), Hwsim())
 }
 
 

@@ -64,7 +64,7 @@ def suite_run(
             "--longest",
             metavar="TIME",
             help="How long a case may take, by the lab's time. Default: 5 min for packetdrill and iproute2, 30 min for "
-            "tc-testing, 1 h for kselftest and frr.",
+            "tc-testing, 1 h for kselftest and frr, 2 h for hwsim.",
         ),
     ] = None,
     times: Annotated[
