@@ -386,6 +386,10 @@ PLANS = {
                 "--config BRIDGE_EBT_PKTTYPE=y --config BRIDGE_EBT_ARPREPLY=y",
                 "minigts suite run hwsim ~/hostap --kernel hwsim --only sae --only 'ap_*'",
                 "minigts suite run hwsim ~/hostap --kernel hwsim --only sae --env HWSIM_TESTS='sae sae_pwe_*'",
+                "minigts suite run hwsim ~/hostap --kernel hwsim --only ap_config --only ap_open --only ap_vlan "
+                "--only dfs --only macsec --only module_tests --only owe --only sae --only scan --only ssid --only tnc "
+                "--only wep --only wpas_ap",
+                "minigts suite run hwsim ~/hostap --kernel hwsim --only ap_open --only scan --times 3 --same-output",
             ),
             NOT_HERE,
         ),
