@@ -107,7 +107,5 @@ class Frr:
             return "skipped", parts.summary(found, "skipped") or "there is no test"
         if code == 0:
             return "passed", ""
-        last = [line for line in output.splitlines() if line.strip()][-1:]
-        return "failed", parts.summary(found, "failed") or next(
-            iter([*_BROKEN.findall(output)[-1:], *last]), f"ended with code {code} and said nothing"
-        )
+        last = parts.last_line(output, f"ended with code {code} and said nothing")
+        return "failed", parts.summary(found, "failed") or [last, *_BROKEN.findall(output)][-1]

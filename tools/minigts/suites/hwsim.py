@@ -7,7 +7,7 @@ it is needed. A test is a module of Python, `sae` for test_sae.py, and its funct
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from minigts.errors import InputError, Problem
@@ -65,10 +65,6 @@ exit "$code"
 are those of a year, so it is the day after their first one then, and the lab's time of day again at the end, since a
 case's time is taken by it."""
 _NEEDED = re.compile(rf"^\s*(?:from|import)\s+{START}(\w+)", re.MULTILINE)
-_BEGIN = re.compile(r"START \w+ \d+/\d+")
-_END = re.compile(r"(PASS|FAIL|SKIP) (\w+) [\d.]+ \d{4}-\d\d-\d\d .*")
-_WHY = re.compile(r"(?:Skip test case|Exception during test execution): (.+)")
-_VERDICTS: Mapping[str, Verdict] = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
 ENDED_EARLY = "Terminating early due to device reset failure"
 
 
@@ -120,7 +116,7 @@ class Hwsim:
         return {**at_top, **programs, **dict(files_below(directory, folders))}
 
     def parts(self, output: str) -> Sequence[CasePart]:
-        return [*_parts(output)]
+        return [*parts.hwsim_parts(output)]
 
     def verdict(self, code: int, output: str) -> tuple[Verdict, str]:
         found = self.parts(output)
@@ -130,8 +126,7 @@ class Hwsim:
                 return "skipped", parts.summary(found, "skipped")
             return "passed", ""
         early = f"ended early, after {found[-1].name}: a radio could not be reset" if ENDED_EARLY in output else ""
-        last = next(iter([line for line in output.splitlines() if line.strip()][-1:]), f"ended with code {code}")
-        return "failed", "; ".join(filter(None, (failed, early))) or last
+        return "failed", "; ".join(filter(None, (failed, early))) or parts.last_line(output, f"ended with code {code}")
 
 
 def _with_imported(tests: Path, name: str) -> set[str]:
@@ -144,14 +139,3 @@ def _with_imported(tests: Path, name: str) -> set[str]:
             found.add(each)
             left += _NEEDED.findall(read_file(path).decode(errors="replace"))
     return found
-
-
-def _parts(output: str) -> Iterator[CasePart]:
-    why = ""
-    for line in output.splitlines():
-        if _BEGIN.fullmatch(line):
-            why = ""
-        elif reason := _WHY.fullmatch(line):
-            why = reason[1]
-        elif end := _END.fullmatch(line):
-            yield CasePart(end[2], _VERDICTS[end[1]], why if end[1] != "PASS" else "")

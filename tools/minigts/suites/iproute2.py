@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from minigts.errors import InputError, Problem
+from minigts.suites import parts
 from minigts.suites.suite import Case, CasePart, SuiteOptions, SuiteTest, Verdict, files_below
 
 COMMON, TESTS, ENDING = "lib/generic.sh", "tests", ".t"
@@ -78,7 +79,7 @@ class Iproute2:
         return ()
 
     def verdict(self, code: int, output: str) -> tuple[Verdict, str]:
-        last = next(iter([line for line in output.splitlines() if line.strip()][-1:]), "and said nothing")
+        last = parts.last_line(output, "and said nothing")
         if code == 0:
             return "passed", ""
         if code == SKIPPED:

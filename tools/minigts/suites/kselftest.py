@@ -76,6 +76,5 @@ class Kselftest:
         if code == SKIPPED:
             told = next(iter(_SKIP.findall(output)), "skipped, and said nothing")
             return "skipped", parts.summary(found, "skipped") or told
-        last = [line for line in output.splitlines() if line.strip()][-1:]
-        told = next(iter([*_FAILURE.findall(output), *last]), f"ended with code {code} and said nothing")
-        return "failed", parts.summary(found, "failed") or told
+        last = parts.last_line(output, f"ended with code {code} and said nothing")
+        return "failed", parts.summary(found, "failed") or [*_FAILURE.findall(output), last][0]

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from minigts.errors import InputError, Problem
+from minigts.suites import parts
 from minigts.suites.suite import Case, CasePart, SuiteOptions, SuiteTest, Verdict, read_file
 
 RUNNER, ENDING = "ksft_runner.sh", ".pkt"
@@ -62,9 +63,8 @@ class Packetdrill:
     def verdict(self, code: int, output: str) -> tuple[Verdict, str]:
         if code == 0:
             return "passed", ""
-        complaints = _COMPLAINT.findall(output)
-        last = [line for line in output.splitlines() if line.strip()][-1:]
-        return "failed", next(iter([*complaints, *last]), f"ended with code {code} and said nothing")
+        last = parts.last_line(output, f"ended with code {code} and said nothing")
+        return "failed", [*_COMPLAINT.findall(output), last][0]
 
 
 def _test(

@@ -5,13 +5,14 @@ Such lines name them:
     ok 3 - name # SKIP no such option                    TAP, as kselftests and tdc.py write it
     TEST: ping with a vlan                      [FAIL]   lib.sh of Linux's net and net/forwarding
     FAILED test_bgp.py::test_convergence - no route      pytest with -rpfEsxX
+    FAIL sae_pwe_h2e 2.1 2026-04-07 00:00:09.8           run-tests.py of hostap
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from minigts.suites.suite import CasePart, Verdict
 
@@ -20,8 +21,11 @@ _NOT_COUNTED = re.compile(r"(?:skip|todo|xfail|ignore)", re.IGNORECASE)
 _LIB_SH = re.compile(r"^TEST: (.+?)[ \t]+\[ *(OK|FAIL|SKIP|XFAIL) *\](?:\n[ \t]+([^\n]+))?", re.MULTILINE)
 _PYTEST = re.compile(r"^(PASSED|FAILED|ERROR|XFAIL|XPASS) \S*?::(\S+)(?: - ([^\n]*))?$", re.MULTILINE)
 _PYTEST_SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] (\S+?): ([^\n]*)$", re.MULTILINE)
+_HWSIM_BEGIN = re.compile(r"START \w+ \d+/\d+")
+_HWSIM_END = re.compile(r"(PASS|FAIL|SKIP) (\w+) [\d.]+ \d{4}-\d\d-\d\d .*")
+_HWSIM_WHY = re.compile(r"(?:Skip test case|Exception during test execution): (.+)")
 _WORDS: Mapping[str, Verdict] = {
-    **dict.fromkeys(("OK", "PASSED", "XPASS"), "passed"),
+    **dict.fromkeys(("OK", "PASS", "PASSED", "XPASS"), "passed"),
     **dict.fromkeys(("FAIL", "FAILED", "ERROR"), "failed"),
     **dict.fromkeys(("SKIP", "XFAIL"), "skipped"),
 }
@@ -58,6 +62,23 @@ def pytest_parts(output: str) -> list[CasePart]:
         for _ in range(int(count))
     ]
     return [*found.values(), *skipped]
+
+
+def hwsim_parts(output: str) -> Iterator[CasePart]:
+    """What the lines say that hostap's run-tests.py writes; the reason is in a line between beginning and end."""
+    why = ""
+    for line in output.splitlines():
+        if _HWSIM_BEGIN.fullmatch(line):
+            why = ""
+        elif reason := _HWSIM_WHY.fullmatch(line):
+            why = reason[1]
+        elif end := _HWSIM_END.fullmatch(line):
+            yield CasePart(end[2], _WORDS[end[1]], why if end[1] != "PASS" else "")
+
+
+def last_line(output: str, otherwise: str) -> str:
+    """The last line with something on it; `otherwise` if there is none."""
+    return next((line for line in reversed(output.splitlines()) if line.strip()), otherwise)
 
 
 def counts(parts: Sequence[CasePart]) -> dict[Verdict, int]:

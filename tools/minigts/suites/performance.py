@@ -206,7 +206,7 @@ def _unended(lab: Lab, work: SuiteJob, found: CaseOutcome) -> CaseReport:
     """A case that did not end in time, with what it had printed."""
     tail = ["tail", "-c", str(MOST_OUTPUT_BYTES), PRINTED]
     output = content(lab.provider.run(HOST, tail, timeout_s=LONGEST_LOOK_S, check=False).stdout)
-    last = next(iter([line for line in output.splitlines() if line.strip()][-1:]), "nothing")
+    last = parts.last_line(output, "nothing")
     reason = f"did not end in {work.settings.longest_s:g} s of the lab's time; it had printed last: {last}"
     return CaseReport(found.model_copy(update=_printed(work, output, reason)), output)
 

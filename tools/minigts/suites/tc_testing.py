@@ -55,10 +55,9 @@ class TcTesting:
 
     def verdict(self, code: int, output: str) -> tuple[Verdict, str]:
         found = self.parts(output)
-        last = [line for line in output.splitlines() if line.strip()][-1:]
         if code == SKIPPED or (code == 0 and found and all(each.verdict == "skipped" for each in found)):
-            return "skipped", parts.summary(found, "skipped") or next(iter(last), "skipped, and said nothing")
+            return "skipped", parts.summary(found, "skipped") or parts.last_line(output, "skipped, and said nothing")
         if code == 0:
             return "passed", ""
-        told = next(iter(last), f"ended with code {code} and said nothing")
+        told = parts.last_line(output, f"ended with code {code} and said nothing")
         return "failed", parts.summary(found, "failed") or told

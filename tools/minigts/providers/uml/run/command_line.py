@@ -25,7 +25,11 @@ MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "
 """Benchmarks for software RAID that run at boot, by their names in kernels 6.1 to 7.2; together they take 1 s."""
 
 SPARE_INTERFACES = (
-    *("fb_tunnels=initns", "dummy.numdummies=0", "ifb.numifbs=0", "bonding.max_bonds=0", "mac80211_hwsim.radios=0"),
+    "fb_tunnels=initns",
+    "dummy.numdummies=0",
+    "ifb.numifbs=0",
+    "bonding.max_bonds=0",
+    "mac80211_hwsim.radios=0",
 )
 """Without these settings built-in drivers would make unwanted interfaces in every namespace."""
 VECTOR_DEPTH = 128
