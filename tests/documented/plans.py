@@ -370,7 +370,8 @@ PLANS = {
                 "minigts suite run iproute2 ~/iproute2/testsuite",
                 "minigts suite run frr ~/frr/tests/topotests --only 'ospf_topo1/*'",
                 "minigts suite run kselftest ~/kselftest --only 'net/forwarding:bridge_activity_notify.sh' "
-                "--env PATH=/suite/net/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                "--installed ~/new",
+                "minigts suite run frr ~/frr/tests/topotests --only 'ospf_instance_redistribute/*' --installed ~/new",
                 "minigts suite run packetdrill $D --program ./packetdrill --only 'tcp_close_no_rst ipv4' --capture",
                 "minigts kernel build checked --debug kasan,lockdep",
                 "minigts suite run packetdrill $D --program ./packetdrill --only 'tcp_close_no_rst ipv4' "

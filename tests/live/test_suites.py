@@ -95,6 +95,20 @@ def run(program: Program, place: Path, *words: str) -> tuple[Path, list[CaseOutc
     return made, folder.outcomes(made), started.returncode
 
 
+def compiled(place: Path) -> Path:
+    """What a user has installed for hosts: a program of their own in sbin, a link to it, and another `tc`."""
+    made = place.parent / "compiled"
+    for name in ("sbin/greet", "usr/sbin/tc"):
+        path = made / name
+        path.parent.mkdir(parents=True)
+        path.write_text("#!/bin/sh\necho tc of mine\n")
+        path.chmod(0o755)
+    (made / "usr/bin").mkdir()
+    (made / "usr/bin/hail").symlink_to("/sbin/greet")
+    (place / "tcp_mine.pkt").write_text("set -e; greet; hail; tc; readlink /sbin; tty -s || echo in /bin\n")
+    return made
+
+
 @pytest.fixture
 def stand_in(place: Path) -> tuple[str, str]:
     """The words that name the program, with scripts for it beside the others."""
@@ -114,7 +128,8 @@ def test_verdicts_times_and_output_are_those_of_each_case(
     program: Program, traces: Traces, place: Path, stand_in: tuple[str, str]
 ) -> None:
     junit = place.parent / "junit.xml"
-    words = ("--longest", "20s", "--tolerance", "700", "--junit", str(junit))
+    mine = compiled(place)
+    words = ("--longest", "20s", "--tolerance", "700", "--junit", str(junit), "--installed", str(mine))
     made, found, code = run(program, place, *stand_in, *words)
     assert code == 1
     by_name = {each.name: each for each in found}
@@ -123,6 +138,7 @@ def test_verdicts_times_and_output_are_those_of_each_case(
         for test, verdict in (
             ("tcp_clock", "passed"),
             ("tcp_late", "failed"),
+            ("tcp_mine", "passed"),
             ("tcp_stuck", "failed"),
             ("tcp_warned", "failed"),
         )
@@ -138,10 +154,12 @@ def test_verdicts_times_and_output_are_those_of_each_case(
     assert "--tolerance_usecs=700 tcp_clock.pkt" in output
     assert "\ndefaults\n" in output
     assert "\npiped\nsubstituted\nlocale C\n" in output
+    assert "\ntc of mine\ntc of mine\ntc of mine\nusr/sbin\nin /bin\n" in folder.output(made, by_name["tcp_mine ipv4"])
+    assert f"hosts have `{mine}` in place of Debian's" in (made / folder.TABLE).read_text()
     assert "eth" not in output, "a case has a network namespace of its own"
     assert len({each.fingerprint for each in found}) == len(found)
     suite = ElementTree.parse(junit).getroot()[0]
-    assert (suite.get("tests"), suite.get("failures")) == ("8", "6")
+    assert (suite.get("tests"), suite.get("failures")) == ("10", "6")
     assert not traces.left()
 
 

@@ -176,6 +176,27 @@ def test_messages_without_a_pause_take_time(tmp_path: Path) -> None:
     assert calls_s <= piped + 0.001 < calls_s + 0.03
 
 
+CARRIER = f"""{sys.executable} -ISc '
+import fcntl, os, socket, struct
+flags = {{"IFF_TAP": 2, "IFF_NO_PI": 0x1000, "IFF_UP": 1}}
+tap, sock = os.open("/dev/net/tun", os.O_RDWR), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def told(): return open("/sys/class/net/tap0/operstate").read().strip()
+def carry(there): fcntl.ioctl(tap, 0x400454E2, struct.pack("i", there))
+fcntl.ioctl(tap, 0x400454CA, struct.pack("16sH22x", b"tap0", flags["IFF_TAP"] | flags["IFF_NO_PI"]))
+carry(0)
+fcntl.ioctl(sock, 0x8914, struct.pack("16sH22x", b"tap0", flags["IFF_UP"]))
+before = told()
+carry(1)
+print("carrier", before, told())'"""
+"""A tap loses its carrier, is set up (SIOCSIFFLAGS), and gets its carrier (TUNSETCARRIER), without a pause."""
+
+
+def test_a_link_has_its_carrier_once_the_call_that_gave_it_returns(tmp_path: Path) -> None:
+    """Its state is set by one of the kernel's workers, which the call only wakes."""
+    said = boot(tmp_path, f"mount -t sysfs sys /sys; {CARRIER}")
+    assert re.search(r"^carrier unknown up$", said, re.MULTILINE), said
+
+
 def test_a_program_that_asks_until_something_is_ready_asks_thousands_of_times_and_not_millions(tmp_path: Path) -> None:
     asked = re.search(r"^asked (\d+)$", boot(tmp_path, f"sleep 1; {ASKS}"), re.MULTILINE)
     assert asked is not None

@@ -88,8 +88,17 @@ class _Assignment(Generic[J]):
     """The machines that had been sent the parts of labs (image, kernel, clock) before it was submitted."""
 
 
+def _told_by_keep(_at: RunProgress) -> None:
+    """For callers whose `keep` and `lose` tell of each job as it ends."""
+
+
 def run_jobs(
-    engine: OpenEngine, jobs: Sequence[J], keep: Keep[J], lose: Lose[J], say: Progress, on_progress: OnProgress
+    engine: OpenEngine,
+    jobs: Sequence[J],
+    keep: Keep[J],
+    lose: Lose[J],
+    say: Progress,
+    on_progress: OnProgress = _told_by_keep,
 ) -> None:
     """Let the engine do the jobs; as each ends, `keep` gets its files, or `lose` the reason why it is given up. Raises
     MinigtsError when the engine is lost, and what these two raise; then no more jobs begin, and the labs on the

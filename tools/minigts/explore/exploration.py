@@ -16,7 +16,6 @@ from minigts.cluster import engine as engines
 from minigts.cluster.shares import JobShare
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import provenance, run_folders
-from minigts.experiments.run import RunProgress
 from minigts.explore import course, folder, host_files, on_worker, seed_labs
 from minigts.explore import faults as plans
 from minigts.explore import outcome as outcomes
@@ -204,11 +203,8 @@ def _in_turn(jobs: Sequence[SeedOfWork], kept: _Kept, watcher: Watcher) -> None:
 
 
 def _by_workers(jobs: Sequence[SeedOfWork], kept: _Kept, engine: str | EngineFile, watcher: Watcher) -> None:
-    def progress(_at: RunProgress) -> None:
-        """Nothing is said: `kept` tells of each seed that has ended."""
-
     def lose(job: SeedOfWork, why: str) -> None:
         kept.take(not_run(job.number, why), {})
 
     with engines.open_engine(engine, watcher.step) as opened:
-        dispatch.run_jobs(opened, jobs, kept, lose, watcher.step, progress)
+        dispatch.run_jobs(opened, jobs, kept, lose, watcher.step)

@@ -15,7 +15,7 @@ import io
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Protocol, Self
@@ -75,6 +75,14 @@ def pack(source: Path, target: PurePosixPath, file: IO[bytes]) -> None:
     """Pack `source` into `file` under the target's name, owned by root."""
     with tarfile.TarFile(fileobj=file, mode="w", copybufsize=BLOCK_BYTES) as archive:
         archive.add(source, arcname=target.name, filter=_owned_by_root)
+
+
+def pack_below(directory: Path, paths: Iterable[Path], file: IO[bytes]) -> None:
+    """Pack these files and links under their paths below `directory`, owned by root. Folders are no members: a host
+    that unpacks makes those that it lacks, and keeps its links to folders, such as /sbin."""
+    with tarfile.TarFile(fileobj=file, mode="w", copybufsize=BLOCK_BYTES) as archive:
+        for path in paths:
+            archive.add(path, path.relative_to(directory).as_posix(), recursive=False, filter=_owned_by_root)
 
 
 @dataclass(frozen=True)

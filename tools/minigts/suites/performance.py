@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from minigts.machine.proc import family, used_s
 from minigts.machine.progress import Progress
 from minigts.providers.base import HasCourse
 from minigts.session import bring_up
-from minigts.suites import parts, registry
+from minigts.suites import installed, parts, registry
 from minigts.suites.outcome import LONGEST_REASON, CaseOutcome
 from minigts.suites.suite import PLACE, Case, SuiteOptions, SuiteTest, read_file
 from minigts.suites.work import HOST, SuiteJob
@@ -105,6 +106,8 @@ def perform(work: SuiteJob, name: str, say: Progress) -> list[CaseReport]:
         _lay(work, files)
         with _lab(work, name, say) as lab:
             lab.provider.put(HOST, files, PurePosixPath(PLACE))
+            if work.settings.installed:
+                _install(lab, Path(work.settings.installed))
             start = {"start_s": round(time.monotonic() - begun, 3), "start_processor_s": processors.since(lab)}
             ended = [_case(lab, work, test, case, processors) for test, case in work.cases]
     first = ended[0]
@@ -157,6 +160,12 @@ def _lay(work: SuiteJob, files: Path) -> None:
         script = files / "bin" / name
         script.write_text(text, encoding="ascii")
         script.chmod(0o755)
+
+
+def _install(lab: Lab, directory: Path) -> None:
+    """Have the host what is installed there, in place of what it had of the same paths."""
+    lab.provider.unpack_on(HOST, PurePosixPath("/"), partial(installed.pack, directory))
+    lab.provider.run(HOST, ["ldconfig"], timeout_s=LONGEST_LOOK_S)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -20,7 +20,6 @@ from minigts.cluster import dispatch
 from minigts.cluster import engine as engines
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.experiments import provenance, run_folders
-from minigts.experiments.run import RunProgress
 from minigts.foreign import Foreign, one_line
 from minigts.machine import shell
 from minigts.machine.progress import Progress
@@ -28,7 +27,7 @@ from minigts.providers import DEFAULT, registry
 from minigts.providers.base import Prepares
 from minigts.results.folder import inside, write
 from minigts.session import bring_up, plans
-from minigts.suites import comparison, folder, on_worker, performance, table
+from minigts.suites import comparison, folder, installed, on_worker, performance, table
 from minigts.suites import junit as xml
 from minigts.suites.outcome import LONGEST_REASON, CaseOutcome
 from minigts.suites.performance import CaseReport
@@ -70,6 +69,8 @@ class SuiteRequest:
     kernel: str | None = None
     packages: Sequence[str] = ()
     """Debian packages that hosts have besides those of the suite."""
+    installed: Path | None = None
+    """What hosts have in place of Debian's: a folder for which `make install DESTDIR=…` was run."""
 
 
 def check_request(request: SuiteRequest, say: Progress) -> SuiteRun:
@@ -83,6 +84,8 @@ def check_request(request: SuiteRequest, say: Progress) -> SuiteRun:
         raise InputError([Problem(str(request.directory), 0, f"no such directory; the suite wants {suite.about}")])
     tests = choose(suite, suite.tests(directory, request.options), request.only)
     program = _program(suite, request.program)
+    compiled = request.installed and request.installed.expanduser().absolute()
+    compiled_sha256 = installed.sha256(compiled) if compiled else ""
     plan = plan_of(suite, request)
     provider = registry.make(DEFAULT, Path(), plan.time)
     bring_up.ready(bring_up.Request(plan, DEFAULT, on_worker.lab_name(secrets.token_hex(3), 0)))
@@ -96,6 +99,8 @@ def check_request(request: SuiteRequest, say: Progress) -> SuiteRun:
             directory=str(directory),
             program=str(program or ""),
             program_sha256=_sha256(program) if program else "",
+            installed=str(compiled or ""),
+            installed_sha256=compiled_sha256,
             options=request.options,
             longest_s=request.longest_s or suite.longest_s,
             plan=plan,
@@ -250,14 +255,11 @@ def _in_turn(jobs: Sequence[SuiteJob], kept: _Kept, watcher: SuiteWatcher) -> No
 def _by_workers(jobs: Sequence[SuiteJob], kept: _Kept, engine: str, load: int, watcher: SuiteWatcher) -> None:
     """The load begins once the workers are there: beside it their start would take minutes."""
 
-    def progress(_at: RunProgress) -> None:
-        """Nothing is said: `kept` tells of each case that has ended."""
-
     def lose(job: SuiteJob, why: str) -> None:
         kept.take(_without_lab(job, why))
 
     with engines.open_engine(engine, watcher.step) as opened, busy_processors(load):
-        dispatch.run_jobs(opened, jobs, kept, lose, watcher.step, progress)
+        dispatch.run_jobs(opened, jobs, kept, lose, watcher.step)
 
 
 def write_pages(place: Path, asked: SuiteRun, junit: Path | None) -> None:

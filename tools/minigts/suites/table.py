@@ -80,6 +80,7 @@ def page(run: SuiteRun, cases: Sequence[CaseSummary], output: Callable[[CaseOutc
         f"{totals(cases)}; {costs(cases)}.",
         "",
         f"- directory: `{printable(settings.directory)}`",
+        *([f"- hosts have `{printable(settings.installed)}` in place of Debian's"] if settings.installed else []),
         f"- in {settings.plan.time} time, {run.times} times beside each of these loads: {loads} busy programs",
         f"- tolerance: {'the suite’s own' if tolerance is None else f'{tolerance} µs'}",
         f"- minigts {run.minigts} {run.commit}; {kernel}",

@@ -29,6 +29,9 @@ class SuiteSettings(BaseModel):
     program: str = ""
     """The path of the program that the user has; empty where the suite needs none."""
     program_sha256: str = ""
+    installed: str = ""
+    """The folder of what hosts have in place of Debian's, absolute; empty where the user has none."""
+    installed_sha256: str = ""
     options: SuiteOptions = SuiteOptions()
     longest_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """How long a case may take, by the lab's clock."""

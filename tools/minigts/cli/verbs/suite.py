@@ -103,6 +103,15 @@ def suite_run(
             "--package", metavar="NAME", help="A Debian package for hosts besides the suite's own; may be repeated."
         ),
     ] = None,
+    installed: Annotated[
+        Path | None,
+        typer.Option(
+            "--installed",
+            metavar="DIR",
+            help="What you compiled on Debian 13 and put there by `make install DESTDIR=DIR`: hosts have it in place "
+            "of Debian's.",
+        ),
+    ] = None,
     env: Annotated[
         list[str] | None,
         typer.Option("--env", metavar="NAME=VALUE", help="A variable for the tests; may be repeated."),
@@ -162,6 +171,7 @@ def suite_run(
         time,
         kernel,
         package or (),
+        installed,
     )
     if same_output and times * len(request.loads) == 1:
         raise InputError("--same-output: each test runs once; give --times or several loads")
