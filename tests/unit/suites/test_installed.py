@@ -74,3 +74,10 @@ def test_a_folder_into_which_nothing_was_installed_is_refused(tmp_path: Path) ->
     (tmp_path / "usr").mkdir()
     with pytest.raises(InputError, match="has no files: nothing was installed there"):
         installed.sha256(tmp_path)
+
+
+def test_programs_are_what_is_compiled_and_may_be_run(directory: Path) -> None:
+    for name, mode in (("usr/sbin/bgpd", 0o755), ("usr/sbin/data", 0o644)):
+        (directory / name).write_bytes(b"\x7fELF of a kind")
+        (directory / name).chmod(mode)
+    assert installed.programs(directory) == [Path("usr/sbin/bgpd")]

@@ -4,6 +4,7 @@ what Debian has."""
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -15,6 +16,8 @@ from minigts.suites.suite import read_file
 TOPS = frozenset({"bin", "etc", "lib", "lib64", "opt", "sbin", "srv", "usr", "var"})
 """The folders of a host's root that may be there."""
 MOST_FILES = 100_000
+COMPILED = b"\x7fELF"
+"""How a compiled program begins."""
 
 
 def sha256(directory: Path) -> str:
@@ -31,6 +34,17 @@ def sha256(directory: Path) -> str:
 def pack(directory: Path, file: IO[bytes]) -> None:
     """Pack all that is there for a host's root. Raises InputError."""
     archive.pack_below(directory, _files(directory), file)
+
+
+def programs(directory: Path) -> Sequence[Path]:
+    """The compiled programs and libraries that are there, by their paths on a host. Raises InputError."""
+    runnable = (path for path in _files(directory) if not path.is_symlink() and os.access(path, os.X_OK))
+    return [path.relative_to(directory) for path in runnable if _begins(path) == COMPILED]
+
+
+def _begins(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(COMPILED))
 
 
 def _files(directory: Path) -> Sequence[Path]:

@@ -70,6 +70,11 @@ echo "$code $before $after $(wc -l <{WARNED})"
 cat {WARNED}
 tail -c {MOST_OUTPUT_BYTES} {PRINTED}
 """
+SAYS_WHAT_LACKS = """
+ldconfig
+xargs -0 -r ldd 2>/dev/null | awk '/^\\// { of = $1 } / => not found/ { print of " needs " $1; exit }'
+"""
+"""Prints the first library that a program of stdin needs and the host lacks."""
 CAPTURE_A_CASE = f"""#!/bin/sh
 # Runs a command while tcpdump captures on all interfaces of this network namespace, also on those that come later.
 rm -f {CAPTURED}
@@ -163,9 +168,14 @@ def _lay(work: SuiteJob, files: Path) -> None:
 
 
 def _install(lab: Lab, directory: Path) -> None:
-    """Have the host what is installed there, in place of what it had of the same paths."""
+    """Have the host what is installed there, in place of what it had of the same paths. Raises InputError where a
+    program needs a library that the host has not."""
     lab.provider.unpack_on(HOST, PurePosixPath("/"), partial(installed.pack, directory))
-    lab.provider.run(HOST, ["ldconfig"], timeout_s=LONGEST_LOOK_S)
+    programs = b"".join(b"/%s\0" % bytes(path) for path in installed.programs(directory))
+    said = lab.provider.run(HOST, ["sh", "-c", SAYS_WHAT_LACKS], timeout_s=LONGEST_LOOK_S, stdin=programs).stdout
+    if said.strip():
+        remedy = "which hosts have not; name its Debian package with --package"
+        raise InputError([Problem(str(directory), 0, f"{one_line(said, LONGEST_REASON)}, {remedy}")])
 
 
 def _copy(source: Path, target: Path) -> None:
