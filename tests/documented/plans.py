@@ -366,6 +366,7 @@ PLANS = {
                 "minigts suite run packetdrill $D --program ./packetdrill",
                 "minigts suite run kselftest ~/kselftest --only 'net/mptcp:*'",
                 "minigts suite run kselftest ~/kselftest --only 'net/forwarding:*' --times 2 --load 0,8",
+                "minigts suite run kselftest ~/kselftest --only 'net:*'",
                 "minigts suite run tc-testing ~/linux/tools/testing/selftests/tc-testing",
                 "minigts suite run iproute2 ~/iproute2/testsuite",
                 "minigts suite run frr ~/frr/tests/topotests --only 'ospf_topo1/*'",
@@ -385,12 +386,11 @@ PLANS = {
                 "--config CFG80211_DEBUGFS=y --config CFG80211_WEXT=y --config MAC80211=y "
                 "--config MAC80211_RC_MINSTREL=y --config MAC80211_MESH=y --config MAC80211_DEBUGFS=y "
                 "--config MAC80211_HWSIM=y --config RFKILL=y --config BRIDGE_EBT_ARP=y --config BRIDGE_EBT_IP6=y "
-                "--config BRIDGE_EBT_PKTTYPE=y --config BRIDGE_EBT_ARPREPLY=y",
+                "--config BRIDGE_EBT_PKTTYPE=y --config BRIDGE_EBT_ARPREPLY=y --config FTRACE=y "
+                "--config ENABLE_DEFAULT_TRACERS=y",
                 "minigts suite run hwsim ~/hostap --kernel hwsim --only sae --only 'ap_*'",
                 "minigts suite run hwsim ~/hostap --kernel hwsim --only sae --env HWSIM_TESTS='sae sae_pwe_*'",
-                "minigts suite run hwsim ~/hostap --kernel hwsim --only ap_config --only ap_open --only ap_vlan "
-                "--only dfs --only macsec --only module_tests --only owe --only sae --only scan --only ssid --only tnc "
-                "--only wep --only wpas_ap",
+                "minigts suite run hwsim ~/hostap --kernel hwsim",
                 "minigts suite run hwsim ~/hostap --kernel hwsim --only ap_open --only scan --times 3 --same-output",
             ),
             NOT_HERE,

@@ -34,6 +34,7 @@ mkdir -p "$LOGDIR" /run/suite /run/dbus /lib/firmware
 printf '#!/bin/sh\\nexec "$@"\\n' >/run/suite/sudo
 chmod +x /run/suite/sudo
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+[ ! -d /sys/kernel/tracing ] || mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing
 getent group admin >/dev/null || groupadd --system admin
 cp vm/regdb/* /lib/firmware/
 iw reg reload
